@@ -519,7 +519,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
 
 #[test]
 fn comparisons_that_no_seed_passes_are_listed() {
-    for options in ["", "-j 2"] {
+    for options in ["-t 3000", "-t 3000 -j 2"] {
         let dir = TestDir::with_seed("hello, world");
         dir.write("gate.c", GATE);
         let job = dir.ffuzz("cc -g -O2 -fsanitize=fuzzer gate.c -o gate");

@@ -72,6 +72,7 @@ challenges! {
     a_checksum_over_a_region_with_a_length: "checksum.c", 6_000;
     nested_checksums: "nested.c", 1_000;
     a_sum_in_octal_digits: "octal.c", 10_000;
+    a_sum_in_hexadecimal_digits: "sentence.c", 60_000;
     entries_with_a_trailer: "tlv.c", 2_000;
     offsets_one_behind_the_other: "offsets.c", 1_000;
     lengths_three_deep: "deep.c", 2_000;

@@ -124,7 +124,8 @@ pub(crate) struct Watched {
     pub(crate) bytes: usize,
     pub(crate) operands: [u64; 2],
     pub(crate) changes: [Vec<Change>; 2],
-    pub(crate) grown: Option<[u64; 2]>,
+    /// Where an inserted byte moves one of them, and what they are then.
+    pub(crate) growth: Option<(usize, [u64; 2])>,
 }
 
 /// The open comparisons of one input.
@@ -141,7 +142,8 @@ pub(crate) struct Watch {
 #[derive(Debug)]
 pub(crate) struct Probing {
     pub(crate) left: usize,
-    pub(crate) is_grown: bool,
+    /// Insertions that are done: the first one is that of a byte at the end.
+    pub(crate) insertions: usize,
     /// Kinds of changes that are done, and parts that are left of the next one.
     pub(crate) changes: usize,
     pub(crate) parts: VecDeque<Range<usize>>,

@@ -23,7 +23,7 @@ const FEW: usize = 8;
 const MOST_DESCENDED: usize = 64;
 const ROUNDS: usize = 4;
 /// Bytes that an input grows by for an operand that follows its length.
-const LARGEST_GROWTH: u64 = 1 << 16;
+const LARGEST_GROWTH: usize = 1 << 16;
 
 /// An operand with another value, because one byte of the input is another one.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -48,8 +48,15 @@ pub struct Dependent {
     pub operands: [u64; 2],
     /// By place in the input.
     pub changes: Vec<Change>,
-    /// Its value after a byte was added to the end.
-    pub grown: Option<u64>,
+    /// How it follows the length of the input, or of a part of it.
+    pub growth: Option<Growth>,
+}
+
+/// An operand has another value because one byte was inserted.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct Growth {
+    pub at: usize,
+    pub value: u64,
 }
 
 /// Runs an input for one of the solvers. Both operands of the comparison, if the run comes to it; or a break if there
@@ -228,27 +235,42 @@ pub fn solve(
     ControlFlow::Continue(())
 }
 
-/// An operand that follows the length of the input.
+/// The input with more bytes at a place, which are as the last one before it, or with fewer before it. At the end, bytes
+/// of the input come again. None if there are not so many.
+#[must_use]
+pub(crate) fn resized(input: &[u8], at: usize, by: i128) -> Option<Vec<u8>> {
+    let count = usize::try_from(by.unsigned_abs()).ok().filter(|count| *count <= LARGEST_GROWTH)?;
+    let (before, after) = input.split_at_checked(at)?;
+    let mut bytes = before.to_vec();
+    if by < 0 {
+        bytes.truncate(at.checked_sub(count)?);
+    } else if after.is_empty() {
+        bytes.extend(input.iter().cycle().take(count));
+    } else {
+        bytes.extend(std::iter::repeat_n(*before.last()?, count));
+    }
+    bytes.extend_from_slice(after);
+    Some(bytes)
+}
+
+/// An operand that follows the length of the input, or of a part of it.
 fn change_length(
     input: &[u8],
     dependent: &Dependent,
     max_len: usize,
     run: &mut Attempt<'_>,
 ) -> ControlFlow<()> {
-    let Some(grown) = dependent.grown else { return ControlFlow::Continue(()) };
-    let slope = dependent.rank(grown) - dependent.rank(dependent.value());
+    let Some(Growth { at, value }) = dependent.growth else { return ControlFlow::Continue(()) };
+    let slope = dependent.rank(value) - dependent.rank(dependent.value());
     for target in dependent.targets() {
         let difference = dependent.rank(target) - dependent.rank(dependent.value());
         if slope == 0 || difference % slope != 0 {
             continue;
         }
-        let wanted = input.len() as i128 + difference / slope;
-        let longest = max_len.min(input.len() + LARGEST_GROWTH as usize);
-        let Some(length) = usize::try_from(wanted).ok().filter(|length| *length <= longest) else {
-            continue;
-        };
-        let bytes: Vec<u8> = input.iter().copied().cycle().take(length).collect();
-        run(&bytes, "length")?;
+        let bytes = resized(input, at, difference / slope);
+        if let Some(bytes) = bytes.filter(|bytes| bytes.len() <= max_len) {
+            run(&bytes, "length")?;
+        }
     }
     ControlFlow::Continue(())
 }
@@ -532,8 +554,13 @@ mod tests {
             side: 0,
             operands: start,
             changes: vec![],
-            grown: operands(&[input, &input[input.len() - 1..]].concat()).map(|seen| seen[0]),
+            growth: None,
         };
+        let moved = (1..=input.len()).rev().find_map(|at| {
+            let seen = operands(&resized(input, at, 1)?).filter(|seen| seen[0] != start[0])?;
+            Some(Growth { at, value: seen[0] })
+        });
+        dependent.growth = moved;
         for at in 0..input.len() {
             for byte in [input[at] ^ 1, input[at] ^ 0x80, b'1', b'9', b'a', !input[at]] {
                 let mut other = input.to_vec();

@@ -10,8 +10,12 @@ use crate::comparison::{Comparison, ComparisonKind, ComparisonLog, Occurrences, 
 const SHORTEST: usize = 2;
 /// Places in the input at which a field is looked for.
 const MOST_PLACES: usize = 4;
+/// The same of a number in text, of which neither radix nor width is known.
+const MOST_TEXTS: usize = 12;
 /// Sites of one log that are suspected.
 const MOST_SUSPECTS: usize = 16;
+/// Bytes that move what is calculated for a field: fewer may do so by chance.
+const FEWEST_MOVERS: usize = 3;
 /// Attempts to understand one site.
 const MOST_TRIED: u32 = 3;
 
@@ -41,6 +45,8 @@ pub(crate) enum Encoding {
 
 /// Kinds of digits that are looked for.
 const RADICES: [(u32, bool); 4] = [(10, false), (8, false), (16, false), (16, true)];
+/// Digits of one byte, two, and four.
+const FIXED_WIDTHS: [usize; 3] = [2, 4, 8];
 /// Digits of the shortest number in text.
 const FEWEST_DIGITS: usize = 2;
 
@@ -78,11 +84,19 @@ impl Encoding {
     /// What a field may be instead, to see which operand it is. None if it is not such a field.
     #[must_use]
     pub(crate) fn change(self, field: &[u8]) -> Option<Vec<u8>> {
-        let Self::Digits { radix, .. } = self else {
+        let Self::Digits { radix, upper, .. } = self else {
             return Some(field.iter().map(|byte| !byte).collect());
         };
-        let value = u64::from_str_radix(str::from_utf8(field).ok()?, radix).ok()?;
-        self.write(Operand::Value(value ^ 1))
+        u64::from_str_radix(str::from_utf8(field).ok()?, radix).ok()?;
+        let mut changed = field.to_vec();
+        let [.., last_but_one, last] = &mut changed[..] else { return None };
+        // The last digit alone may be the same in all radices, and without a letter both cases are.
+        *last_but_one = if *last_but_one == b'1' { b'2' } else { b'1' };
+        if radix == 16 {
+            let letters = if upper { [b'A', b'B'] } else { [b'a', b'b'] };
+            *last = letters[usize::from(*last == letters[0])];
+        }
+        Some(changed)
     }
 }
 
@@ -118,6 +132,13 @@ impl Repairs {
         *self.tried.entry(site).or_default() += 1;
     }
 
+    /// How many bytes have to move what is calculated, so that the site has a field. A text may be as short as its
+    /// checksum; that is not taken for a coincidence any more if it comes again.
+    #[must_use]
+    pub(crate) fn fewest_movers(&self, site: u32) -> usize {
+        if self.tried.contains_key(&site) { 1 } else { FEWEST_MOVERS }
+    }
+
     /// The run comes to a field.
     #[must_use]
     pub(crate) fn concern(&self, log: ComparisonLog<'_>) -> bool {
@@ -144,7 +165,7 @@ impl Repairs {
                 (!at.is_empty()).then_some(Suspect { place, at, len: bytes.len(), encoding })
             }));
             if let Operand::Value(value) = comparison.a {
-                suspects.extend(in_text(value, input).take(MOST_PLACES).map(|(at, encoding)| {
+                suspects.extend(in_text(value, input).take(MOST_TEXTS).map(|(at, encoding)| {
                     let len = encoding.write(comparison.a).map_or(0, |text| text.len());
                     Suspect { place, at: vec![at], len, encoding }
                 }));
@@ -186,17 +207,22 @@ impl Repairs {
 fn in_text(value: u64, input: &[u8]) -> impl Iterator<Item = (usize, Encoding)> {
     RADICES.into_iter().flat_map(move |(radix, upper)| {
         let text = digits(value, (radix, upper), 0);
-        let is_digit = move |byte: &u8| char::from(*byte).is_digit(radix);
-        // Without letters both cases are the same.
-        let is_own = !upper || text.bytes().any(|byte| byte.is_ascii_uppercase());
-        let is_long = text.len() >= FEWEST_DIGITS;
-        let places = (0..input.len()).filter(move |_| is_own && is_long);
-        places.filter_map(move |at| {
-            let rest = input[at..].strip_prefix(text.as_bytes())?;
+        (0..input.len()).flat_map(move |at| {
+            let rest = input[at..].strip_prefix(text.as_bytes());
             let zeros = input[..at].iter().rev().take_while(|byte| **byte == b'0').count();
-            let width = zeros + text.len();
-            let encoding = Encoding::Digits { radix, width, upper };
-            rest.first().is_none_or(|byte| !is_digit(byte)).then_some((at - zeros, encoding))
+            let (len, most) = (text.len(), zeros + text.len());
+            let is_digit = |byte: &u8| char::from(*byte).is_digit(radix);
+            let is_whole = rest.is_some_and(|rest| rest.first().is_none_or(|byte| !is_digit(byte)));
+            let whole = is_whole.then_some(most);
+            // Bytes in hexadecimal digits need no end.
+            let fixed = FIXED_WIDTHS.into_iter().filter(move |width| {
+                rest.is_some()
+                    && radix == 16
+                    && (len..=most).contains(width)
+                    && whole != Some(*width)
+            });
+            let widths = whole.into_iter().chain(fixed).filter(|width| *width >= FEWEST_DIGITS);
+            widths.map(move |width| (at + len - width, Encoding::Digits { radix, width, upper }))
         })
     })
 }
@@ -206,7 +232,7 @@ fn may_be_field(comparison: &Comparison<'_>) -> bool {
     let is_equality = matches!(comparison.kind, ComparisonKind::Equal | ComparisonKind::Memory);
     let is_long = match comparison.a {
         // Also a small number: the length of something.
-        Operand::Value(value) => value != 0 && comparison.bytes >= SHORTEST,
+        Operand::Value(_) => comparison.bytes >= SHORTEST,
         Operand::Bytes(bytes) => bytes.len() >= SHORTEST,
     };
     is_equality && is_long && comparison.constant == [false; 2] && comparison.a == comparison.b
@@ -214,8 +240,11 @@ fn may_be_field(comparison: &Comparison<'_>) -> bool {
 
 /// The ways in which an operand may stand in the input, the widest first.
 fn encodings(comparison: &Comparison<'_>) -> Vec<Encoding> {
-    if let Operand::Bytes(_) = comparison.a {
-        return vec![Encoding::Bytes];
+    match comparison.a {
+        Operand::Bytes(_) => return vec![Encoding::Bytes],
+        // Zeros are everywhere.
+        Operand::Value(0) => return Vec::new(),
+        Operand::Value(_) => {}
     }
     let widths = [8, 4, 2].into_iter().filter(|width| *width <= comparison.bytes);
     widths.flat_map(|width| [Encoding::Big(width), Encoding::Little(width)]).collect()
@@ -268,7 +297,14 @@ mod tests {
         let (lower, upper) = (digits(16, 3, false), digits(16, 4, true));
         assert_eq!(found(1000), [(19, 4, decimal), (5, 7, octal), (15, 3, lower), (24, 4, upper)]);
         assert_eq!(found(0x2a), [(29, 2, digits(16, 2, true))]);
-        assert_eq!(octal.change(b"0001750").unwrap(), b"0001751");
+        let own = log(&[(1, 0, 0)]);
+        let zero = repairs.suspects(own.view(), b"AB*00..");
+        assert!(
+            zero.iter().all(|one| (one.at[0], one.len) == (3, 2)) && zero.len() == 4,
+            "{zero:?}"
+        );
+        assert_eq!(octal.change(b"0001750").unwrap(), b"0001710");
+        assert_eq!(upper.change(b"03EA").unwrap(), b"031B");
         assert_eq!(octal.write(Operand::Value(8u64.pow(7))), None);
         assert_eq!(upper.change(b"03G8"), None);
         let mut repairs = Repairs::default();

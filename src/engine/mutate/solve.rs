@@ -42,6 +42,11 @@ impl Edit {
         out.extend_from_slice(&self.inserted);
         out.extend_from_slice(&input[self.at + self.removed..]);
     }
+
+    /// Writes the input with the new bytes before those that they would replace.
+    pub(crate) fn insert(&self, input: &[u8], out: &mut Vec<u8>) {
+        Self { removed: 0, ..self.clone() }.apply(input, out);
+    }
 }
 
 /// Runs of one input and their logs. They have taken the same path.

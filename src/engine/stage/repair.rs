@@ -17,7 +17,6 @@ const MOST_ROUNDS: usize = 4;
 const BEFORE: usize = 12;
 const AFTER: usize = 6;
 const EVERYWHERE: usize = 6;
-const FEWEST_MOVERS: usize = 3;
 /// Candidates that are repaired together, because runs with and without the log are those of different processes.
 const TOGETHER: usize = 256;
 
@@ -141,7 +140,8 @@ impl<D: Door, C> Asking<'_, D, C> {
             })?;
             let Some(side) = sides.map(|side| side as usize) else { continue };
             let count = self.movers(input, suspect, (&window, 1 - side))?;
-            if count >= FEWEST_MOVERS || self.is_length(input, suspect, 1 - side)? {
+            let fewest = self.door.fuzzer().repairs.fewest_movers(suspect.place.site);
+            if count >= fewest || self.is_length(input, suspect, 1 - side)? {
                 return Ok(Some(Field { side, encoding: suspect.encoding, at: *at }));
             }
         }

@@ -339,9 +339,10 @@ impl ForkServer {
                 self.look_at_server()?;
             }
         }
-        self.kill_child(libc::SIGKILL);
         let mut patience = None;
         while !self.has_child_ended()? {
+            // Again each time: on a busy machine the fork server may report the child later than that runs.
+            self.kill_child(libc::SIGKILL);
             let server = &self.session.process;
             let patience = patience.get_or_insert_with(|| Patience::new(server));
             if let Some(how) = patience.is_over(server, self.child) {
@@ -354,9 +355,7 @@ impl ForkServer {
     fn has_child_ended(&mut self) -> Result<bool, NoRun> {
         let runs = self.session.runs.as_mut().ok_or_else(nonsense)?;
         let ended = runs.wait_for_end(patience::LOOK);
-        if ended {
-            self.child = None;
-        }
+        self.child = (!ended).then(|| runs.child());
         Ok(ended)
     }
 }

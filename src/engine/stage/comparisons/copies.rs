@@ -189,6 +189,13 @@ fn try_with_log<D: Door>(
             edited.clone_from(&bytes);
             extend(door, &mut bytes);
             log = logged(door, origin, &mut bytes, |log| log.own_copy())?;
+            let is_longer =
+                edit.removed > 0 && lengths.contains(&(input.len() + edit.inserted.len()));
+            if is_longer && !comes_to(log.view(), edit.place) {
+                // What it replaces may be needed as well.
+                edit.insert(input, &mut bytes);
+                log = logged(door, origin, &mut bytes, |log| log.own_copy())?;
+            }
         }
         let shows = is_partial && {
             tried.insert(edit.place);

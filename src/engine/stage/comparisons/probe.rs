@@ -12,7 +12,7 @@ use crate::corpus::SeedId;
 use crate::fuzzer::comparing::{Attempts, Probe, ProbePhase, Probing, Solving, Watch, Watched};
 use crate::fuzzer::door::Door;
 use crate::mutate::Candidate;
-use crate::mutate::depend::{self, Change, Dependent};
+use crate::mutate::depend::{self, Change, Dependent, Growth};
 
 /// Runs for the probe of one input. It goes by halves, so that a long part that decides nothing costs one run.
 const MOST_PROBES: usize = 2048;
@@ -29,6 +29,8 @@ const PROBES: [fn(u8) -> u8; 6] =
 /// Bytes of one input of which each bit is changed, because a change ends the run before something open: some of their
 /// bits may decide that, and others what is open.
 const MOST_STOPPING: usize = 32;
+/// Places at which one byte is inserted, for a comparison that nothing else moves: the length of a part may.
+const MOST_INSERTIONS: usize = 16;
 /// Bytes of memory that are solved as one number.
 const WINDOW: usize = 4;
 
@@ -172,7 +174,7 @@ impl Watch {
                     bytes,
                     operands,
                     changes: [vec![], vec![]],
-                    grown: None,
+                    growth: None,
                 });
             }
         }
@@ -213,10 +215,11 @@ impl Watch {
     /// The operands that something moves: those of open sites first, then those that few bytes move.
     fn dependents<D: Door>(&mut self, door: &D) -> Vec<Dependent> {
         let mut dependents = Vec::new();
-        for Watched { place, from, kind, bytes, operands, changes, grown } in self.all.drain(..) {
+        for Watched { place, from, kind, bytes, operands, changes, growth } in self.all.drain(..) {
             for (side, changes) in changes.into_iter().enumerate() {
-                let grown = grown.map(|grown| grown[side]).filter(|grown| *grown != operands[side]);
-                if !changes.is_empty() || grown.is_some() {
+                let growth = growth.map(|(at, seen)| Growth { at, value: seen[side] });
+                let growth = growth.filter(|growth| growth.value != operands[side]);
+                if !changes.is_empty() || growth.is_some() {
                     dependents.push(Dependent {
                         place,
                         from,
@@ -225,7 +228,7 @@ impl Watch {
                         side,
                         operands,
                         changes,
-                        grown,
+                        growth,
                     });
                 }
             }
@@ -253,7 +256,7 @@ impl Probing {
     fn of(input: &[u8]) -> Self {
         Self {
             left: MOST_PROBES,
-            is_grown: false,
+            insertions: 0,
             changes: 0,
             parts: VecDeque::from_iter(std::iter::once(0..input.len())),
             stops: vec![false; input.len()],
@@ -269,18 +272,11 @@ fn probe<D: Door>(
     (watch, probing): (&mut Watch, &mut Probing),
     limit: Limit,
 ) -> Result<(), Stop<D::Error>> {
-    let origin = origin(id, "copy");
-    let Probing { left, is_grown, changes, parts, stops, bits } = probing;
-    if !*is_grown && input.len() < door.fuzzer().mutation.max_len {
-        let mut longer = [input, &input[input.len().saturating_sub(1)..]].concat();
-        let mut seen = Vec::new();
-        logged(door, origin, &mut longer, |log| {
-            seen.clear();
-            watch.look(log, |index, operands| seen.push((index, operands)))
-        })?;
-        seen.into_iter().for_each(|(index, operands)| watch.all[index].grown = Some(operands));
+    if probing.insertions == 0 {
+        insert(door, (id, input), watch, input.len())?;
+        probing.insertions = 1;
     }
-    *is_grown = true;
+    let Probing { left, insertions, changes, parts, stops, bits } = probing;
     while let Some(change) = PROBES.get(*changes) {
         while let Some(part) = parts.front().cloned() {
             if *left == 0 || limit.is_reached(door) {
@@ -302,6 +298,17 @@ fn probe<D: Door>(
         *changes += 1;
         parts.push_back(0..input.len());
     }
+    // Not the begin, where there is a magic number.
+    let places = MOST_INSERTIONS.min(input.len().saturating_sub(1));
+    while *insertions <= places && watch.all.iter().any(Watched::is_unmoved) {
+        if *left == 0 || limit.is_reached(door) {
+            return Ok(());
+        }
+        limit.check(door)?;
+        *left -= 1;
+        insert(door, (id, input), watch, input.len() - *insertions * (input.len() - 1) / places)?;
+        *insertions += 1;
+    }
     let stopping = (0..input.len()).filter(|at| stops[*at]).take(MOST_STOPPING);
     let all_bits = stopping.flat_map(|at| (1..7).map(move |bit| (at, bit)));
     for (at, bit) in all_bits.skip(*bits) {
@@ -314,6 +321,39 @@ fn probe<D: Door>(
         change_part(door, (id, input), watch, (&(at..at + 1), |byte| byte ^ 1 << bit))?;
     }
     Ok(())
+}
+
+/// Runs the input with one byte more at a place, and notes what that moves.
+fn insert<D: Door>(
+    door: &mut D,
+    (id, input): (SeedId, &[u8]),
+    watch: &mut Watch,
+    at: usize,
+) -> Result<(), D::Error> {
+    let longer = depend::resized(input, at, 1);
+    let Some(mut longer) = longer.filter(|longer| longer.len() <= door.fuzzer().mutation.max_len)
+    else {
+        return Ok(());
+    };
+    let mut moved = Vec::new();
+    logged(door, origin(id, "copy"), &mut longer, |log| {
+        moved.clear();
+        watch.look(log, |index, operands| {
+            if watch.all[index].operands != operands {
+                moved.push((index, operands));
+            }
+        });
+    })?;
+    for (index, operands) in moved {
+        watch.all[index].growth.get_or_insert((at, operands));
+    }
+    Ok(())
+}
+
+impl Watched {
+    fn is_unmoved(&self) -> bool {
+        self.growth.is_none() && self.changes.iter().all(Vec::is_empty)
+    }
 }
 
 /// What the change of a part does to what is watched.
