@@ -64,6 +64,9 @@ pub fn run(
     campaign.fuzz()
 }
 
+/// Libraries that one note names.
+const MOST_LATE: usize = 4;
+
 /// One running instance.
 struct Campaign {
     options: Options,
@@ -103,6 +106,7 @@ impl Campaign {
     /// From the first seed to the reason of the end.
     fn search(&mut self) -> Result<StopReason, CampaignError> {
         self.import_seeds()?;
+        self.note_late_libraries();
         if self.options.seeds.leave_comparisons {
             self.fuzzer.corpus.iter_mut().for_each(|seed| seed.compared = true);
         }
@@ -123,6 +127,32 @@ impl Campaign {
             self.outside.restore_queue(&self.fuzzer)?;
         }
         Ok(reason)
+    }
+
+    /// The blocks of a program without instrumentation were looked for before it ran.
+    fn note_late_libraries(&mut self) {
+        let Self { options, fuzzer, outside, .. } = self;
+        let seed = fuzzer.corpus.iter().find(|seed| !seed.disabled);
+        let Some(seed) = seed.filter(|_| options.target.native.is_some()) else { return };
+        if outside.limits.stop.is_over() {
+            return;
+        }
+        let file = outside.output.add_input_path();
+        let late = fuzzer.target().late_libraries(&seed.data, &file);
+        let paths: Vec<String> =
+            late.iter().take(MOST_LATE).map(|path| path.display().to_string()).collect();
+        let more = match late.len() - paths.len() {
+            0 => String::new(),
+            more => format!(" (and {more} others)"),
+        };
+        if !paths.is_empty() {
+            outside.warn(format!(
+                "the target loads {}{more} only when it runs, and no code of that is seen: AFL_PRELOAD={} loads it \
+                 at the start",
+                paths.join(", "),
+                paths.join(":"),
+            ));
+        }
     }
 
     /// There are no more runs: whoever waits gets an answer, and what is known is written.

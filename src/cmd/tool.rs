@@ -64,8 +64,8 @@ pub(super) struct NativeArgs {
     /// -Q in QEMU's user mode emulation (package qemu-user)
     #[arg(long)]
     pub(super) qemu: bool,
-    /// With -Q: files whose blocks count, separated by colons, or "all". Default: the program and its libraries
-    /// except language runtime libraries
+    /// With -Q: files whose blocks count, separated by commas or colons, or "all". Default: the program and its
+    /// libraries except language runtime libraries
     #[arg(long, value_name = "LIST")]
     pub(super) modules: Option<String>,
     /// Run the target with a heap that makes overflows crash, and reports double frees and writes to freed blocks

@@ -3,7 +3,7 @@
 //! No process is needed for it: [`super::fake::FakeExecutor`] computes the maps from the input.
 
 use std::ops::Range;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use miette::Diagnostic;
@@ -213,6 +213,12 @@ pub trait TargetInfo {
 
     /// The places of comparisons, as far as the target's files have them. Reads those files.
     fn comparison_sites(&self) -> Vec<Site> {
+        Vec::new()
+    }
+
+    /// Libraries that the target loads only when it runs, so that their code is not seen. Runs it once more with the
+    /// input, through that file if it takes one.
+    fn late_libraries(&self, _input: &[u8], _file: &Path) -> Vec<PathBuf> {
         Vec::new()
     }
 

@@ -30,13 +30,13 @@ pub enum Choice {
 }
 
 impl Choice {
-    /// Names of files with colons between them, or `all`.
+    /// Names of files with colons or commas between them, or `all`.
     #[must_use]
     pub fn parse(list: &str) -> Self {
         if list == "all" {
             return Self::All;
         }
-        let names = list.split(':').filter(|name| !name.is_empty());
+        let names = list.split([':', ',']).filter(|name| !name.is_empty());
         Self::Named(names.map(str::to_owned).collect())
     }
 
@@ -72,7 +72,7 @@ mod tests {
         for name in ["libx.so", "libx.so.1", "libx.so.1.2"] {
             assert!(Choice::parse(name).takes("libx.so.1.2"));
         }
-        assert!(!Choice::parse("libx.so.1.:liby").takes("libx.so.1.2"));
+        assert!(!Choice::parse("libx.so.1.:liby,libz").takes("libx.so.1.2"));
         assert!(!Choice::parse("libx").takes("libxy.so"));
     }
 

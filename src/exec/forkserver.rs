@@ -10,7 +10,7 @@ mod snapshot;
 mod soft;
 
 use std::collections::BTreeSet;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use helpers::Helpers;
@@ -22,7 +22,7 @@ use super::launcher::{ServerSession, Setup, describe_end};
 use super::modules;
 use super::native::Native;
 use super::runs::{Child, RunChannel};
-use super::{RunEnd, TargetError, sites, words};
+use super::{RunEnd, TargetError, late, sites, words};
 use ffuzz_config::options::RunMode;
 use ffuzz_engine::domain::{Domain, Site};
 use ffuzz_engine::executor::{
@@ -466,6 +466,16 @@ impl TargetInfo for ForkServer {
             return native.sites();
         }
         sites::of_comparisons(self.setup.program(), self.session.process.pid())
+    }
+
+    fn late_libraries(&self, input: &[u8], file: &Path) -> Vec<PathBuf> {
+        let Some(native) = self.setup.native() else { return Vec::new() };
+        let limit = (self.settings.timeout * 10).max(Duration::from_secs(5));
+        // Only a note depends on it.
+        let mut late = late::libraries(&self.setup.options, input, file, limit).unwrap_or_default();
+        let known = native.files();
+        late.retain(|path| !known.contains(path));
+        late
     }
 
     fn logs_comparisons(&self) -> bool {

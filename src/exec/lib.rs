@@ -19,6 +19,7 @@ mod forkserver;
 mod fresh;
 mod handshake;
 mod hooked;
+mod late;
 mod launcher;
 pub mod lines;
 mod maps;

@@ -759,3 +759,31 @@ fn a_file_that_changes_ends_the_campaign_when_the_target_starts_again() {
     assert!(run.err.contains("has changed since the start"), "{}", run.err);
     assert!(run.err.contains("-i -"), "{}", run.err);
 }
+
+/// Its blocks are not known when it is loaded.
+#[test]
+fn a_library_that_is_loaded_when_it_runs_is_named_and_can_be_preloaded() {
+    let dir = TestDir::with_seed("xxxx");
+    dir.write(
+        "p.c",
+        "#include <stdlib.h>\nint parse(const char *b) { if (b[0] == 'H') { if (b[1] == 'A') { \
+         if (b[2] == 'L') abort(); return 3; } return 2; } return 1; }",
+    );
+    dir.write(
+        "t.c",
+        "#include <dlfcn.h>\n#include <unistd.h>\nint main(void) { char b[8] = {0}; \
+         if (read(0, b, 8) < 0) return 9; void *p = dlopen(\"./plugin.so\", RTLD_NOW); \
+         if (!p) return 8; return ((int (*)(const char *))dlsym(p, \"parse\"))(b); }",
+    );
+    build(&dir, "gcc", "-shared -fPIC p.c -o plugin.so");
+    build(&dir, "gcc", "t.c -o t -ldl");
+    let plugin = std::fs::canonicalize(dir.path("plugin.so")).unwrap().display().to_string();
+    let fuzz = |options: &str| dir.ffuzz(&format!("-Q -s 1 -i in {options} --")).arg(dir.path("t"));
+    let said = fuzz("-E 100 -o out").run().expect(0);
+    said.says(&format!("loads {plugin} only when it runs")).says(&format!("AFL_PRELOAD={plugin}"));
+    fuzz("--modules t -E 100 -o only").run().expect(0).does_not_say("only when it runs");
+    let job = fuzz("--modules t,plugin.so -E 200000 -o preloaded").env("AFL_PRELOAD", &plugin);
+    let done = job.env("AFL_BENCH_UNTIL_CRASH", "1").run().expect(0);
+    done.does_not_say("only when it runs");
+    assert!(dir.text("preloaded/default/fuzzer_stats").contains("saved_crashes     : 1"));
+}

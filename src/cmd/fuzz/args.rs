@@ -71,8 +71,8 @@ pub struct Args {
     /// -Q in QEMU's user mode emulation (package qemu-user)
     #[arg(long, help_heading = "Target")]
     pub qemu: bool,
-    /// With -Q: files whose blocks count, separated by colons, or "all". Default: the program and its libraries
-    /// except language runtime libraries
+    /// With -Q: files whose blocks count, separated by commas or colons, or "all". Default: the program and its
+    /// libraries except language runtime libraries
     #[arg(long, value_name = "LIST", help_heading = "Target")]
     pub modules: Option<String>,
     /// Run the target with a heap that makes overflows crash, and reports double frees and writes to freed blocks;

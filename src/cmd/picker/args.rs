@@ -33,7 +33,7 @@ pub(super) struct Args {
     /// they show new noise
     #[arg(short = 'n', value_name = "N", default_value_t = 2)]
     pub(super) runs: u32,
-    /// Files to look at, separated by colons. Default: all but the loader
+    /// Files to look at, separated by commas or colons. Default: all but the loader
     #[arg(long, value_name = "LIST")]
     pub(super) modules: Option<String>,
     /// Print JSON

@@ -43,7 +43,7 @@ pub(super) struct Args {
     /// Run the input N times and show only what all runs execute
     #[arg(short = 'n', value_name = "N", default_value_t = 1)]
     pub(super) runs: u32,
-    /// Files to trace, separated by colons, or "all". Default: the files with edges; if there are none, the
+    /// Files to trace, separated by commas or colons, or "all". Default: the files with edges; if there are none, the
     /// program and its libraries except language runtime libraries
     #[arg(long, value_name = "LIST")]
     pub(super) modules: Option<String>,

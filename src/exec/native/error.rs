@@ -35,7 +35,7 @@ pub enum NativeError {
     #[diagnostic(help("--modules all adds its libraries; without --native, QEMU runs it"))]
     NoBlocks,
     #[error("--modules names none of the target's files")]
-    #[diagnostic(help("they are {}", names.join(", ")))]
+    #[diagnostic(help("they are {}; AFL_PRELOAD adds one that is loaded when it runs", names.join(", ")))]
     NoSuchModule { names: Vec<String> },
     #[error("{path:?} has changed since the start of the campaign, and its blocks with it")]
     #[diagnostic(help("start again: with -i - the queue is run in the new file"))]

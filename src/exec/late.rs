@@ -1,0 +1,91 @@
+//! Libraries that a program loads only when it runs: their code is not seen, because blocks are found before it starts.
+
+use std::ffi::OsStr;
+use std::fs;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use super::choice::{Choice, is_runtime};
+use super::launcher::Setup;
+use super::{Fresh, FreshOptions, TargetError};
+use ffuzz_config::options::TargetOptions;
+use ffuzz_mutators::Mutators;
+
+/// The loader reports what it does with files on the standard error (ld.so(8)).
+const REPORT: (&str, &str) = ("LD_DEBUG", "files");
+/// What it reports when the program itself begins, and for each library after its constructors.
+const BEGIN: &[u8] = b"transferring control: ";
+const LOADED: &[u8] = b"calling init: ";
+/// Beginnings of the names of libraries that the C library loads for itself.
+const OF_LIBC: [&str; 2] = ["libnss_", "libresolv"];
+/// Folder of its converters of character sets.
+const CONVERTERS: &str = "/gconv/";
+
+/// Runs the program of `options` once, without instrumentation. `file` is the file for the input.
+pub(super) fn libraries(
+    options: &TargetOptions,
+    input: &[u8],
+    file: &Path,
+    limit: Duration,
+) -> Result<Vec<PathBuf>, TargetError> {
+    let program = options.command.first().cloned().unwrap_or_default();
+    let plain = TargetOptions { skip_binary_check: true, ..options.for_other_build(program) };
+    let mut target =
+        Fresh::new(Setup::new(&plain, file, None)?, Mutators::default(), false, false)?;
+    let env = [(REPORT.0.into(), REPORT.1.into())];
+    let ended = target.run(input, FreshOptions { env: &env, ..FreshOptions::within(limit) })?;
+    let choice = options.native.as_ref().and_then(|native| native.modules.as_deref());
+    let choice = choice.map_or(Choice::Own, Choice::parse);
+    let mut late = parse(&ended.stderr);
+    late.retain(|path| choice.takes(&path.file_name().unwrap_or_default().to_string_lossy()));
+    Ok(late)
+}
+
+/// Lines are `PID:<tab>MESSAGE`, with blanks before. Children are other processes.
+fn parse(report: &[u8]) -> Vec<PathBuf> {
+    let messages = report.split(|byte| *byte == b'\n').filter_map(|line| {
+        let line = line.trim_ascii_start();
+        let colon = line.iter().position(|byte| *byte == b':')?;
+        let is_number = colon > 0 && line[..colon].iter().all(u8::is_ascii_digit);
+        is_number.then(|| (&line[..colon], line[colon + 1..].trim_ascii()))
+    });
+    let (mut all, mut first, mut has_begun) = (Vec::new(), None, false);
+    for (pid, message) in messages {
+        if *first.get_or_insert(pid) != pid {
+            continue;
+        }
+        if message.starts_with(BEGIN) {
+            // A script that becomes the program, too.
+            all.clear();
+            has_begun = true;
+        } else if let Some(path) = message.strip_prefix(LOADED).filter(|_| has_begun) {
+            let path = PathBuf::from(OsStr::from_bytes(path));
+            all.push(fs::canonicalize(&path).unwrap_or(path));
+        }
+    }
+    all.retain(|path| {
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        let is_of_libc = OF_LIBC.iter().any(|start| name.starts_with(start))
+            || path.to_string_lossy().contains(CONVERTERS);
+        !is_of_libc && !is_runtime(&name)
+    });
+    all
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_the_loader_reports_after_the_start_is_late() {
+        let report = b"words of the program\n  12:\tcalling init: /lib/libearly.so\n\
+            12:\tinitialize program: ./t\n     12:\ttransferring control: ./t\n\
+            12:\tfile=./libp.so [0];  dynamically loaded by ./t [0]\n    12:\tcalling init: /x/libq.so.1\n\
+            13:\tcalling init: /x/of-a-child.so\n    12:\tcalling init: /x/libp.so\n\
+            12:\tcalling init: /usr/lib/gconv/UTF-16.so\n 12:\tcalling init: /lib/libm.so.6\n";
+        let names = ["/x/libq.so.1", "/x/libp.so"].map(PathBuf::from);
+        assert_eq!(parse(report), names);
+        assert_eq!(parse(b"12: calling init: /x/a.so\nx: calling init: y"), Vec::<PathBuf>::new());
+    }
+}
