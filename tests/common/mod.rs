@@ -110,15 +110,14 @@ impl TestDir {
         String::from_utf8_lossy(&self.read(name)).into_owned()
     }
 
-    /// `ffuzz -i in -o out OPTIONS -- TARGET WORDS`, with a timeout that load does not reach, and without triage: gdb for
-    /// each crash would be a fifth of the time of all tests.
+    /// `ffuzz -i in -o out OPTIONS -- TARGET WORDS`, with a timeout that load does not reach.
     pub fn fuzz(&self, options: &str, target: &Path, words: &str) -> Job {
         self.fuzz_and_triage(options, target, words).env("FFUZZ_NO_TRIAGE", "1")
     }
 
     /// The same with triage during the campaign.
     pub fn fuzz_and_triage(&self, options: &str, target: &Path, words: &str) -> Job {
-        let mut job = self.ffuzz("-i in -o out");
+        let mut job = self.ffuzz_and_triage("-i in -o out");
         if !options.contains("-t ") {
             job = job.words("-t 3000");
         }
@@ -135,8 +134,14 @@ impl TestDir {
         self.ffuzz(command).arg("--").arg(target).words(words)
     }
 
-    /// `ffuzz WORDS` in this folder.
+    /// `ffuzz WORDS` in this folder, without triage during a campaign: gdb for each crash would be a fifth of the time of
+    /// all tests.
     pub fn ffuzz(&self, words: &str) -> Job {
+        self.ffuzz_and_triage(words).env("FFUZZ_NO_TRIAGE", "1")
+    }
+
+    /// The same with triage.
+    pub fn ffuzz_and_triage(&self, words: &str) -> Job {
         self.program(env!("CARGO_BIN_EXE_ffuzz")).words(words)
     }
 

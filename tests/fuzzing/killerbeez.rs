@@ -19,12 +19,11 @@ fn module(dir: &TestDir, name: &str, flags: &str) {
 }
 
 /// The target writes down each of its runs, and triage would make some more.
-const NO_TRIAGE: &str = "FFUZZ_NO_TRIAGE";
 
 /// `ffuzz … -- append LOG` with a module of the folder; each run is a process.
 fn alone(dir: &TestDir, out: &str, options: &str, log: &str) -> Job {
     let job = dir.ffuzz(&format!("-i in -o {out} -n -s 1 --mutator-dir . --mutator-only"));
-    job.words(options).arg("--").arg(plain("append.c", "")).words(log).env(NO_TRIAGE, "1")
+    job.words(options).arg("--").arg(plain("append.c", "")).words(log)
 }
 
 /// What a log says of a module's inputs.
@@ -127,7 +126,7 @@ fn batches_keep_the_order() {
         let job =
             dir.ffuzz(&format!("-i in -o {out} -s 1 --mutator-dir . --mutator-only -E {limit}"));
         let job = job.words("--mutator numbers --mutator-state state").arg("--");
-        job.arg(&loops).words("log").env(NO_TRIAGE, "1").run().expect(0);
+        job.arg(&loops).words("log").run().expect(0);
     }
     let all = made(&dir, "log");
     let mut once = all.clone();
@@ -143,7 +142,7 @@ fn in_a_campaign_the_stage_of_each_seed_is_continued() {
     module(&dir, "numbers", "");
     let campaign = |words: &str| {
         let job = dir.ffuzz(words).words("-o out -n --mutator-dir . --mutator numbers");
-        let job = job.env("AFL_DISABLE_TRIM", "1").env(NO_TRIAGE, "1");
+        let job = job.env("AFL_DISABLE_TRIM", "1");
         job.arg("--").arg(plain("append.c", "")).words("log").run().expect(0)
     };
     campaign("-i in -E 700");
@@ -286,7 +285,7 @@ fn a_module_that_never_returns_does_not_block_the_campaign() {
         };
         let resumed = dir.ffuzz(&format!("-i - -o {out} -n -E 60"));
         let resumed = resumed.arg("--").arg(plain("append.c", "")).words("log");
-        resumed.env(NO_TRIAGE, "1").run().expect(0).says("resumed: 1 queue entries");
+        resumed.run().expect(0).says("resumed: 1 queue entries");
     }
 }
 

@@ -139,7 +139,8 @@ fn a_server_that_does_not_answer() {
     let folder = dir.path("sigdir").display().to_string();
     let text = format!("[Main]\n{host}\nserverport = {port}\n{rest}\nsigdir = {folder}\n");
     let config = dir.write("fm.conf", text).display().to_string();
-    let job = dir.ffuzz("-i in -o out -t 3000 -V 3 --collector --").arg(target("steps.c", ""));
+    let job =
+        dir.ffuzz_and_triage("-i in -o out -t 3000 -V 3 --collector --").arg(target("steps.c", ""));
     let job = job.env("FM_CONFIG_PATH", &config);
     let start = Instant::now();
     soon(job).expect(0);

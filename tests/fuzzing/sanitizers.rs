@@ -135,7 +135,8 @@ fn two_workers_and_two_builds() {
     let dir = seeds();
     let fast = target("both.c", "-DLOOP");
     let [plain, build] = ["", ASAN].map(|flags| target("both.c", &format!("-DLOOP {flags}")));
-    let job = dir.ffuzz("-i in -o out -t 3000 -z -j 2 -E 200000 -w").arg(&plain).arg("-w");
+    let job =
+        dir.ffuzz_and_triage("-i in -o out -t 3000 -z -j 2 -E 200000 -w").arg(&plain).arg("-w");
     let done = job.arg(&build).arg("--").arg(&fast).run().expect(0);
     done.says("has no sanitizer").says("only in a sanitizer build");
 }

@@ -172,8 +172,6 @@ fn a_library_can_deliver_inputs_itself() {
         let log = dir.path("calls").display().to_string();
         let job = one_seed(dir.fuzz("-s 1 -z", &reader, &file));
         job.env("AFL_CUSTOM_MUTATOR_LIBRARY", "./all.so")
-            // Triage would load it as well, and the two would write one log.
-            .env("FFUZZ_NO_TRIAGE", "1")
             .env("AFL_CUSTOM_MUTATOR_LATE_SEND", late)
             .env("MUTATOR_LOG", &log)
             .env("SEND_TO", &file)
