@@ -76,7 +76,8 @@ fn begin<D: Door>(
     let log = settled(door, (id, input))?;
     let fuzzer = door.fuzzer_mut();
     fuzzer.results.learn(log.view());
-    if !log.view().is_partial() {
+    // Of other inputs, such as a longer one, there is no file that shows it.
+    if !log.view().is_partial() && *fuzzer.corpus[id].data == *input {
         fuzzer.blockers.add(id.0 as usize, log.view());
     }
     let learning = repair::suspects(door, input, log.view());
