@@ -18,8 +18,6 @@ fn module(dir: &TestDir, name: &str, flags: &str) {
     fs::copy(built, dir.path(&format!("lib{name}_mutator.so"))).unwrap();
 }
 
-/// The target writes down each of its runs, and triage would make some more.
-
 /// `ffuzz … -- append LOG` with a module of the folder; each run is a process.
 fn alone(dir: &TestDir, out: &str, options: &str, log: &str) -> Job {
     let job = dir.ffuzz(&format!("-i in -o {out} -n -s 1 --mutator-dir . --mutator-only"));
