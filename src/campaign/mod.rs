@@ -129,7 +129,7 @@ impl Campaign {
         Ok(reason)
     }
 
-    /// The blocks of a program without instrumentation were looked for before it ran.
+    /// With `-Q` blocks are found before the program runs: names the libraries that it loads later.
     fn note_late_libraries(&mut self) {
         let Self { options, fuzzer, outside, .. } = self;
         let seed = fuzzer.corpus.iter().find(|seed| !seed.disabled);
@@ -147,8 +147,8 @@ impl Campaign {
         };
         if !paths.is_empty() {
             outside.warn(format!(
-                "the target loads {}{more} only when it runs, and no code of that is seen: AFL_PRELOAD={} loads it \
-                 at the start",
+                "the target loads {}{more} only when it runs: its code is not counted; AFL_PRELOAD={} loads it at the \
+                 start",
                 paths.join(", "),
                 paths.join(":"),
             ));

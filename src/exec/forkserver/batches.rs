@@ -341,7 +341,7 @@ impl ForkServer {
         }
         let mut patience = None;
         while !self.has_child_ended()? {
-            // Again each time: on a busy machine the fork server may report the child later than that runs.
+            // Each time: on a busy machine a child may run before the fork server has reported its number.
             self.kill_child(libc::SIGKILL);
             let server = &self.session.process;
             let patience = patience.get_or_insert_with(|| Patience::new(server));

@@ -298,7 +298,7 @@ fn probe<D: Door>(
         *changes += 1;
         parts.push_back(0..input.len());
     }
-    // Not the begin, where there is a magic number.
+    // Not at the start, where a magic number may be.
     let places = MOST_INSERTIONS.min(input.len().saturating_sub(1));
     while *insertions <= places && watch.all.iter().any(Watched::is_unmoved) {
         if *left == 0 || limit.is_reached(door) {
