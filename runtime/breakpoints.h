@@ -10,6 +10,9 @@ struct breakpoints {
   uint64_t (*absent)(int detours); /* counters that stay 0 with detours, without */
   /* The rest follows the rules of snapshot/state.h. */
   int (*is_code)(uint64_t start, uint64_t end); /* these pages have breakpoints, which stay as they are between runs */
+  int (*is_shared)(uint64_t start, uint64_t end); /* these pages are shared by all processes, and clear between runs */
+  void (*run_begins)(void); /* in the fork server: what was counted before belongs to no run */
+  void (*run_ends)(void);   /* here, or in a child that is gone: domains have what was counted */
   int (*were_met)(void);                        /* since the last call of forget_met, which all runs begin after */
   void (*forget_met)(void);
   void (*prepare)(const uint8_t *unseen); /* the next run has all, or, if there is this map of unseen hit counts, those

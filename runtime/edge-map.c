@@ -4,6 +4,7 @@
 #include <sys/mman.h>
 
 #include "edge-map.h"
+#include "breakpoints.h"
 #include "copies.h"
 #include "domains.h"
 #include "maps.h"
@@ -47,7 +48,10 @@ HIDDEN void ffuzz_run_goes_on(void) {
   ffuzz_hooks_call();
 }
 
-HIDDEN void ffuzz_run_ends(void) { ffuzz_copies_flush(); }
+HIDDEN void ffuzz_run_ends(void) {
+  ffuzz_copies_flush();
+  if (ffuzz_breakpoints) ffuzz_breakpoints->run_ends();
+}
 
 HIDDEN void ffuzz_run_is_over(void) {
   ffuzz_copies_flush();

@@ -167,6 +167,7 @@ static void be_silent(void) {
 
 /* 0 in the child. */
 static pid_t start_child(const struct signals *old, pid_t server) {
+  if (ffuzz_breakpoints) ffuzz_breakpoints->run_begins();
   pid_t pid = fork();
   if (pid < 0) leave();
   if (pid) {
@@ -208,6 +209,7 @@ static void serve(void) {
     if (!ffuzz_answer((uint32_t)child) || !wait_for(child, ffuzz_persistent ? WUNTRACED : 0, &status)) leave();
     child_is_stopped = WIFSTOPPED(status);
     if (!child_is_stopped) child = 0;
+    if (ffuzz_breakpoints) ffuzz_breakpoints->run_ends();
     if (!ffuzz_answer((uint32_t)status)) leave();
   }
 }
@@ -280,6 +282,7 @@ static void serve_channel(void) {
     if (!start_child(&old, server)) return;
     if (!wait_for(child, 0, &status)) leave();
     child = 0;
+    if (ffuzz_breakpoints) ffuzz_breakpoints->run_ends();
     ffuzz_report_end(number, status);
   }
 }

@@ -40,6 +40,7 @@ struct code {
   uint32_t count;
   uint32_t edges; /* counters after those of the blocks, for copies */
   uint32_t module; /* number in ffuzz_modules */
+  uint32_t identity; /* see table.h */
   uint32_t *at;    /* addresses, from base; ascending */
   uint8_t *bytes;  /* what is there without a breakpoint */
   uint8_t *how;    /* enum how */
@@ -53,6 +54,7 @@ static uint32_t code_count;
 static int is_logging;
 static int has_detours; /* they are set */
 static int uses_detours = 1;
+static int has_executions;
 static volatile int was_met;
 
 struct table {
@@ -116,8 +118,9 @@ static void add_blocks(struct code *code, const struct ffuzz_code_file *file, co
   code->end = ffuzz_page_up(code->base + end + 1);
   uint32_t counters = file->count + file->edges;
   code->detours.base = code->base;
+  struct counted counted = {counters, has_executions ? file->count : 0};
   if (uses_detours && is_as_in_file(code, contents))
-    code->hits = ffuzz_detours_place(&code->detours, detours, image, counters);
+    code->hits = ffuzz_detours_place(&code->detours, detours, image, counted);
   if (!code->hits) code->hits = ffuzz_pages(counters);
   code->bytes = ffuzz_pages(file->count);
   memcpy(code->bytes, contents->bytes, file->count);
@@ -133,6 +136,7 @@ static void add_blocks(struct code *code, const struct ffuzz_code_file *file, co
   for (uint32_t i = 0; i < counters; i++) pcs[2 * i] = code->base + contents->at[i < file->count ? i : last];
   code->placed = ffuzz_pages(file->count * sizeof *code->placed);
   code->module = ffuzz_module_count;
+  code->identity = file->identity;
   __sanitizer_cov_8bit_counters_init(code->hits, code->hits + ffuzz_page_up(counters));
   __sanitizer_cov_pcs_init(pcs, pcs + 2 * (size_t)counters);
   mprotect(pcs, (size_t)counters * 2 * sizeof *pcs, PROT_READ);
@@ -194,7 +198,9 @@ HIDDEN void ffuzz_blocks_read(void) {
   const char *refused = getenv("FFUZZ_NO_DETOURS");
   uses_detours = !refused || !strcmp(refused, "0");
   if (table.bytes == MAP_FAILED) return;
-  if (((const struct ffuzz_block_table *)table.bytes)->magic == FFUZZ_BLOCKS_MAGIC) dl_iterate_phdr(add_object, &table);
+  const struct ffuzz_block_table *head = (const void *)table.bytes;
+  has_executions = head->has_executions;
+  if (head->magic == FFUZZ_BLOCKS_MAGIC) dl_iterate_phdr(add_object, &table);
   munmap((void *)table.bytes, table.length);
 }
 
@@ -291,6 +297,27 @@ HIDDEN void ffuzz_blocks_prepare(const uint8_t *unseen) {
     remove_known(unseen);
   else
     set_all();
+}
+
+/* Each word is read once: nothing else counts while no run is under way. */
+HIDDEN void ffuzz_blocks_take_executions(void (*take)(uint32_t file, uint32_t at, uint64_t count)) {
+  for (uint32_t i = 0; i < code_count; i++) {
+    const struct code *code = &codes[i];
+    uint64_t *executions = code->detours.executions;
+    for (uint32_t block = 0; executions && block < code->count; block++) {
+      if (!executions[block]) continue;
+      if (take) take(code->identity, code->at[block], executions[block]);
+      executions[block] = 0;
+    }
+  }
+}
+
+HIDDEN int ffuzz_blocks_have_executions(uint64_t start, uint64_t end) {
+  for (uint32_t i = 0; i < code_count; i++) {
+    uint64_t first = (uint64_t)codes[i].detours.executions;
+    if (first && start < ffuzz_page_up(first + codes[i].count * sizeof(uint64_t)) && end > first) return 1;
+  }
+  return 0;
 }
 
 HIDDEN int ffuzz_blocks_were_met(void) { return was_met; }

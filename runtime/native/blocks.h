@@ -23,6 +23,10 @@ HIDDEN int ffuzz_blocks_are_code(uint64_t start, uint64_t end);
 /* Counts the block whose breakpoint was met, removes the breakpoint, and lets the context (ucontext_t) go on there. Or
  * carries out a comparison. False if there is no breakpoint. */
 HIDDEN int ffuzz_block_hit(void *context);
+/* The executions of blocks since they were taken last; NULL drops them. */
+HIDDEN void ffuzz_blocks_take_executions(void (*take)(uint32_t file, uint32_t at, uint64_t count));
+/* These pages have their counters. */
+HIDDEN int ffuzz_blocks_have_executions(uint64_t start, uint64_t end);
 /* One was met since they were forgotten. */
 HIDDEN int ffuzz_blocks_were_met(void);
 HIDDEN void ffuzz_blocks_forget_met(void);

@@ -105,7 +105,7 @@ HIDDEN void ffuzz_callers_redirect(const struct replacement *list, size_t count)
 }
 
 /* src/exec/native/counted.rs calculates the same. */
-static uint32_t key_of(uint32_t identity, uint32_t address) {
+HIDDEN uint32_t ffuzz_place_key(uint32_t identity, uint32_t address) {
   uint32_t key = identity + address * 0x9e3779b1u;
   key = (key ^ key >> 16) * 0x85ebca6bu;
   key = (key ^ key >> 13) * 0xc2b2ae35u;
@@ -116,6 +116,6 @@ static uint32_t key_of(uint32_t identity, uint32_t address) {
 HIDDEN uint32_t ffuzz_caller_key(const void *return_address) {
   uint64_t at = (uint64_t)return_address;
   for (uint32_t i = 0; i < file_count; i++)
-    if (at >= files[i].start && at < files[i].end) return key_of(files[i].identity, (uint32_t)(at - files[i].base));
+    if (at >= files[i].start && at < files[i].end) return ffuzz_place_key(files[i].identity, (uint32_t)(at - files[i].base));
   return 0;
 }

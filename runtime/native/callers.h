@@ -18,7 +18,9 @@ HIDDEN void ffuzz_callers_add(const struct dl_phdr_info *info, uint32_t identity
 /* Before main, while there is one thread. What dlsym() looks up later, and libraries that are loaded later, see the
  * functions themselves. */
 HIDDEN void ffuzz_callers_redirect(const struct replacement *list, size_t count);
-/* A key of the call that returns to this address, never a multiple of 65536; 0 if no chosen file has it. */
+/* A key of a place in a file, never a multiple of 65536. */
+HIDDEN uint32_t ffuzz_place_key(uint32_t identity, uint32_t address);
+/* That of the call that returns to this address; 0 if no chosen file has it. */
 HIDDEN uint32_t ffuzz_caller_key(const void *return_address);
 
 #endif

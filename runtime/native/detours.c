@@ -47,19 +47,29 @@ static void write_code(uint8_t *code, const struct detour_table *table, uint64_t
   }
 }
 
+/* Shared, so that what counts a run is not put back with the program, and outlives its process. */
+static int share(uint8_t *at, size_t bytes) {
+  void *got = mmap(at, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
+  return got == (void *)at;
+}
+
 HIDDEN uint8_t *ffuzz_detours_place(struct detours *detours, const struct detour_table *table,
-                                    const struct image *image, uint32_t counters) {
+                                    const struct image *image, struct counted counted) {
   if (!table->jump_count) return NULL;
-  size_t code_bytes = ffuzz_page_up(table->code_bytes), bytes = code_bytes + ffuzz_page_up(counters);
+  size_t code_bytes = ffuzz_page_up(table->code_bytes), hit_bytes = ffuzz_page_up(counted.hits);
+  size_t execution_bytes = ffuzz_page_up(counted.executions * sizeof *detours->executions);
+  size_t bytes = code_bytes + hit_bytes + execution_bytes;
   uint8_t *code = map_near(image, bytes);
   if (!code) return NULL;
-  int is_near = is_reached((uint64_t)code, bytes, image);
-  if (is_near) write_code(code, table, detours->base);
-  if (!is_near || mprotect(code, code_bytes, PROT_READ | PROT_EXEC)) {
+  uint8_t *executions = code + code_bytes + hit_bytes;
+  int is_good = is_reached((uint64_t)code, bytes, image) && (!execution_bytes || share(executions, execution_bytes));
+  if (is_good) write_code(code, table, detours->base);
+  if (!is_good || mprotect(code, code_bytes, PROT_READ | PROT_EXEC)) {
     munmap(code, bytes);
     return NULL;
   }
   detours->code = code;
+  if (execution_bytes) detours->executions = (void *)executions;
   detours->count = table->jump_count;
   detours->jumps = ffuzz_pages(detours->count * sizeof *detours->jumps);
   detours->originals = ffuzz_pages(detours->count * sizeof *detours->originals);

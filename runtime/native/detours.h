@@ -13,6 +13,7 @@ struct detours {
   uint8_t *code;
   struct ffuzz_jump *jumps;
   uint8_t (*originals)[JUMP_BYTES]; /* what stands where the jumps are set */
+  uint64_t *executions;             /* of each block, shared by all processes; NULL: they are not counted */
   uint32_t count;
 };
 
@@ -29,10 +30,15 @@ struct image {
   uint64_t start, end;
 };
 
-/* Puts the code where it reaches all of the file, and `counters` bytes after it, on pages of their own; no jump is set
- * yet. Returns the counters, or NULL if there is no room. */
+/* What the code counts: `hits` counters of coverage, and the executions of as many blocks. */
+struct counted {
+  uint32_t hits, executions;
+};
+
+/* Puts the code where it reaches all of the file, and the counters after it, each kind on pages of its own; no jump is
+ * set yet. Returns the counters of coverage, or NULL if there is no room. */
 HIDDEN uint8_t *ffuzz_detours_place(struct detours *detours, const struct detour_table *table,
-                                    const struct image *image, uint32_t counters);
+                                    const struct image *image, struct counted counted);
 /* The file is writable. */
 HIDDEN void ffuzz_detours_set(const struct detours *detours);
 HIDDEN void ffuzz_detours_remove(const struct detours *detours);

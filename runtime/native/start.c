@@ -5,6 +5,7 @@
 #include "native/blocks.h"
 #include "native/compares.h"
 #include "native/domains.h"
+#include "native/executions.h"
 #include "native/signals.h"
 
 static void start(void) {
@@ -20,6 +21,9 @@ static const struct breakpoints ours = {
     .start = start,
     .absent = ffuzz_blocks_absent,
     .is_code = ffuzz_blocks_are_code,
+    .is_shared = ffuzz_blocks_have_executions,
+    .run_begins = ffuzz_executions_drop,
+    .run_ends = ffuzz_executions_add,
     .were_met = ffuzz_blocks_were_met,
     .forget_met = ffuzz_blocks_forget_met,
     .prepare = ffuzz_blocks_prepare,

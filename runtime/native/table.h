@@ -19,6 +19,8 @@
 struct ffuzz_block_table {
   uint32_t magic;
   uint32_t files;
+  uint32_t has_executions; /* copies count those of each block */
+  uint32_t unused;
 };
 
 struct ffuzz_code_file {

@@ -98,6 +98,7 @@ static void refuse_foreign_shared(const struct mapping *m, const char *name) {
   uint64_t test_case = (uint64_t)__afl_fuzz_ptr;
   if (ffuzz_is_own(m->start, m->end) || begins_with(name, "/memfd:ffuzz-channel")) return;
   if (test_case >= m->start && test_case < m->end) return;
+  if (ffuzz_breakpoints && ffuzz_breakpoints->is_shared(m->start, m->end)) return;
   ffuzz_give_up(FFUZZ_WHY_SHARED, 0);
 }
 

@@ -5,6 +5,7 @@
 #if FFUZZ_HAS_SNAPSHOTS
 #include "breakpoints.h"
 #include "domains.h"
+#include "edge-map.h"
 #include "log.h"
 #include "novelty.h"
 #include "runs.h"
@@ -16,6 +17,7 @@
 
 static void save_maps(void) {
   struct saved *saved = ffuzz_saved;
+  ffuzz_run_ends();
   saved->edge_count = ffuzz_edges_count();
   saved->key_count = ffuzz_keys_count();
   if (saved->key_count == UINT32_MAX) ffuzz_give_up(FFUZZ_WHY_KEYS, 0);

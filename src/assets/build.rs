@@ -16,7 +16,7 @@ const STUB: &str = "stub";
 const PRELOAD: &str = "libffuzz-preload.so";
 const NATIVE: &str = "libffuzz-native.so";
 /// Domains that need no source.
-const NATIVE_DOMAINS: &[&str] = &["mem", "heap", "out"];
+const NATIVE_DOMAINS: &[&str] = &["mem", "heap", "out", "perf", "slow"];
 /// A plugin of QEMU, which loads it.
 const QEMU: &str = "libffuzz-qemu.so";
 const HEAP: &str = "libffuzz-heap.so";

@@ -221,10 +221,14 @@ pub enum NativeDomain {
     Mem,
     Heap,
     Out,
+    Perf,
+    Slow,
 }
 
 impl NativeDomain {
-    pub const ALL: [Self; 3] = [Self::Mem, Self::Heap, Self::Out];
+    pub const ALL: [Self; 5] = [Self::Mem, Self::Heap, Self::Out, Self::Perf, Self::Slow];
+    /// Those that count unless the user chooses.
+    pub const USUAL: [Self; 3] = [Self::Mem, Self::Heap, Self::Out];
 
     /// As in `WAYPOINTS`.
     #[must_use]
@@ -233,7 +237,15 @@ impl NativeDomain {
             Self::Mem => "mem",
             Self::Heap => "heap",
             Self::Out => "out",
+            Self::Perf => "perf",
+            Self::Slow => "slow",
         }
+    }
+
+    /// It is about executed blocks, which the copies of functions count.
+    #[must_use]
+    pub fn counts_blocks(self) -> bool {
+        matches!(self, Self::Perf | Self::Slow)
     }
 }
 

@@ -146,3 +146,60 @@ fn tools_keep_the_values_of_domains() {
         assert!(long || domains.is_empty());
     }
 }
+
+/// `sorting.c`, with the letters of the alphabet in the wrong order: 325 swaps.
+fn sorting() -> TestDir {
+    let dir = TestDir::with_seed("zyxwvutsrqponmlkjihgfedcba");
+    build(&dir, "gcc", "sorting.c", "t", "");
+    dir
+}
+
+#[test]
+fn executions_of_blocks_are_counted_however_a_run_ends() {
+    let dir = sorting();
+    // 400 bytes; more than a counter of coverage holds.
+    let long: Vec<u8> = (0..=255).rev().chain((0..144).rev()).collect();
+    dir.write("long/a", &long);
+    let shown = |input: &str, words: &str| {
+        let options = format!("showdsf -Q -q -i {input} --names");
+        let job = dir.tool(&options, &dir.path("t"), words).env("WAYPOINTS", "perf,slow");
+        job.run().expect(0).out
+    };
+    // exit, _exit, a signal that nothing survives, abort.
+    for words in ["", "_", "k", "a"] {
+        let text = shown("in", words);
+        let lines: Vec<String> = text.lines().map(str::to_owned).collect();
+        assert!(lines.iter().any(|line| line.contains("] = 325 ")), "{words}: {lines:#?}");
+        assert!(lines.iter().all(|line| line.contains("t+0x") || line.contains("slow")));
+        let all = value_of(&lines, "slow", "blocks executed");
+        assert!((3 * 325..5 * 325).contains(&all), "{words}: {text}");
+    }
+    let swaps = (255 * 256 + 143 * 144) / 2 + (0..144).map(|byte| 255 - byte).sum::<u32>();
+    let text = shown("long", "");
+    assert!(text.contains(&format!("] = {swaps} ")), "{swaps}: {text}");
+    // In all ways to run it.
+    for mode in ["snapshot", "fork", "pipe"] {
+        let options = format!("-p -Q --run-mode {mode} -c - -s 1 -E 300 -i in -o {mode}");
+        let job = dir.ffuzz(&options).arg("--").arg(dir.path("t")).env("WAYPOINTS", "perf,slow");
+        job.run().expect(0);
+        let stats = stats_of(&dir.text(&format!("{mode}/default/fuzzer_stats")));
+        assert_eq!(stats["run_mode"], mode);
+        let best = |domain: &str| stats[&format!("{domain}_best")].parse::<u64>().unwrap();
+        assert!(best("dsf0") >= 325, "{stats:#?}");
+        assert!(best("dsf1") > 3 * 325, "{stats:#?}");
+    }
+}
+
+#[test]
+fn inputs_that_take_long_are_found_without_source() {
+    let dir = TestDir::with_seed("abcdefghijklmnop");
+    build(&dir, "gcc", "sorting.c", "t", "");
+    let job = dir.fuzz("-Q -p -c - -s 1 -G 16 -E 20000", &dir.path("t"), "");
+    job.env("WAYPOINTS", "perf").run().expect(0);
+    // Of 120 swaps at most.
+    assert!(dir.stat("dsf0_best") > 100, "{:#?}", dir.stats());
+    assert_eq!((&*dir.stats()["run_mode"], dir.stat("snapshot_differs")), ("snapshot", 0));
+    let job = dir.ffuzz("-Q -p -i in -o refused -- ./t").env("WAYPOINTS", "perf");
+    let job = job.env("FFUZZ_NO_DETOURS", "1");
+    job.run().refused(1, "the domain perf needs hit counts", "unset FFUZZ_NO_DETOURS");
+}

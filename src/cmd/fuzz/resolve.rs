@@ -400,17 +400,24 @@ fn native(args: &Args, env: &Environment) -> Result<Option<NativeOptions>, Failu
     Ok(Some(NativeOptions { modules, engine, domains }))
 }
 
-/// `WAYPOINTS` chooses among the domains that need no source; without it all of them count.
+/// `WAYPOINTS` chooses among the domains that need no source.
 fn native_domains(env: &Environment) -> Result<Vec<NativeDomain>, Failure> {
-    let Some(list) = env.get("WAYPOINTS") else { return Ok(NativeDomain::ALL.into()) };
+    let Some(list) = env.get("WAYPOINTS") else { return Ok(NativeDomain::USUAL.into()) };
     let list = list.to_string_lossy();
     let mut domains = Vec::new();
     for word in list.split(',').map(str::trim).filter(|word| !word.is_empty()) {
         let Some(domain) = NativeDomain::ALL.into_iter().find(|domain| domain.name() == word)
         else {
-            let cause = format!("WAYPOINTS names {word}, and -Q has the domains mem, heap and out");
+            let names = "mem, heap, out, perf and slow";
+            let cause = format!("WAYPOINTS names {word}, and -Q has the domains {names}");
             return Err(Failure::new(cause, "set WAYPOINTS to some of them, or unset it"));
         };
+        if domain.counts_blocks() && env.flag(&["FFUZZ_NO_DETOURS"]) {
+            let cause = format!(
+                "the domain {word} needs hit counts, and FFUZZ_NO_DETOURS=1 leaves them out"
+            );
+            return Err(Failure::new(cause, "unset FFUZZ_NO_DETOURS"));
+        }
         if !domains.contains(&domain) {
             domains.push(domain);
         }

@@ -11,6 +11,7 @@ use std::time::Duration;
 use super::notes::ModeNote;
 use super::{ForkServer, NoRun};
 use crate::RunEnd;
+use crate::native::Native;
 use crate::runs::{Breakpoints, Child, RunChannel};
 use ffuzz_engine::coverage::{self, Classes};
 use ffuzz_engine::executor::ExitKind;
@@ -144,11 +145,14 @@ impl ForkServer {
         };
         runs.leave_detours();
         self.end_idle_child(Child::Lasting);
-        self.notes.push(
+        let lost = match self.setup.native().is_some_and(Native::counts_blocks) {
+            true => "hit counts and edges, and the domains perf and slow count nothing",
+            false => "hit counts and edges",
+        };
+        self.notes.push(format!(
             "a run of the target ends differently if its code is rewritten: from now on breakpoints alone show \
-             blocks, without hit counts and edges"
-                .into(),
-        );
+             blocks, without {lost}"
+        ));
         true
     }
 

@@ -97,7 +97,11 @@ impl Counted {
     }
 
     fn counts_in(self, domain: NativeDomain) -> bool {
-        self.writes == (domain == NativeDomain::Out)
+        match domain {
+            NativeDomain::Mem | NativeDomain::Heap => !self.writes,
+            NativeDomain::Out => self.writes,
+            NativeDomain::Perf | NativeDomain::Slow => false,
+        }
     }
 
     /// As people call it.
@@ -276,8 +280,8 @@ pub(super) fn identity(path: &Path) -> u32 {
     name.iter().fold(0x811c_9dc5, |hash, byte| (hash ^ u32::from(*byte)).wrapping_mul(0x0100_0193))
 }
 
-/// `key_of` of `runtime/native/callers.c`.
-fn key(identity: u32, address: u32) -> u32 {
+/// `ffuzz_place_key` of `runtime/native/callers.c`.
+pub(super) fn key(identity: u32, address: u32) -> u32 {
     let key = identity.wrapping_add(address.wrapping_mul(0x9e37_79b1));
     let key = (key ^ key >> 16).wrapping_mul(0x85eb_ca6b);
     let key = (key ^ key >> 13).wrapping_mul(0xc2b2_ae35);

@@ -9,6 +9,7 @@ mod compares;
 mod counted;
 mod detours;
 mod error;
+mod executed;
 mod functions;
 mod table;
 
@@ -29,7 +30,7 @@ use super::preload::{self, Preload};
 use super::trace::Code;
 use super::{TargetError, channel};
 use compares::CompareSite;
-use detours::{CountedBy, Detours};
+use detours::{Amount, CountedBy, Detours};
 pub use error::NativeError;
 use ffuzz_engine::domain::Site;
 
@@ -94,13 +95,15 @@ impl Native {
             return Err(TargetError::NoLibrary { names: objects.missing });
         }
         let choice = native.modules.as_deref().map_or(Choice::Own, Choice::parse);
-        let mut table = table::Table::default();
+        let executions = native.domains.iter().any(|domain| domain.counts_blocks());
+        let amount = if executions { Amount::Executions } else { Amount::Hits };
+        let mut table = table::Table::counting(amount);
         let mut compared = Vec::new();
         let (mut is_empty, mut known) = (true, Known::default());
         for path in objects.chosen(&choice, program) {
             is_empty = false;
             let unreadable = |source| NativeError::Unreadable { path: path.into(), source };
-            compared.extend(add(&mut table, path, &mut known).map_err(unreadable)?);
+            compared.extend(add(&mut table, path, amount, &mut known).map_err(unreadable)?);
         }
         if is_empty {
             return Err(NativeError::NoSuchModule { names: objects.names() }.into());
@@ -155,13 +158,24 @@ impl Native {
         self.compared.iter().filter_map(of_file).flatten().collect()
     }
 
+    /// Domains are about executions of blocks.
+    pub(super) fn counts_blocks(&self) -> bool {
+        self.domains.iter().any(|domain| domain.counts_blocks())
+    }
+
     /// The places that domains count, likewise.
     pub(super) fn counted_sites(&self) -> Vec<Site> {
         if self.domains.is_empty() {
             return Vec::new();
         }
         let files = self.compared.iter();
-        files.flat_map(|compared| counted::sites(&compared.path, &self.domains)).collect()
+        let paths = files.map(|compared| &*compared.path);
+        let calls = paths.clone().flat_map(|path| counted::sites(path, &self.domains));
+        let mut sites: Vec<Site> = calls.collect();
+        if self.domains.contains(&NativeDomain::Perf) {
+            sites.extend(paths.flat_map(executed::sites));
+        }
+        sites
     }
 
     /// What is to be set in the environment of a target that gets these variables.
@@ -220,8 +234,10 @@ impl Copied {
     pub fn of(path: &Path, blocks: &Blocks) -> Self {
         let Ok(bytes) = fs::read(path) else { return Self::default() };
         let Ok(file) = object::File::parse(&*bytes) else { return Self::default() };
-        let detours =
-            if is_language(path) { Detours::default() } else { detours::of(&file, blocks) };
+        let detours = match is_language(path) {
+            true => Detours::default(),
+            false => detours::of(&file, blocks, Amount::Hits),
+        };
         let counted = detours.counted_by.iter().filter(|by| **by != CountedBy::Breakpoint);
         Self { blocks: counted.count(), edges: detours.edges as usize }
     }
@@ -232,7 +248,12 @@ fn is_language(path: &Path) -> bool {
     is_runtime(&path.file_name().unwrap_or_default().to_string_lossy())
 }
 
-fn add(table: &mut table::Table, path: &Path, known: &mut Known) -> io::Result<Option<Compared>> {
+fn add(
+    table: &mut table::Table,
+    path: &Path,
+    amount: Amount,
+    known: &mut Known,
+) -> io::Result<Option<Compared>> {
     let data = fs::metadata(path)?;
     let bytes = fs::read(path)?;
     let Ok(file) = object::File::parse(&*bytes) else { return Ok(None) };
@@ -241,7 +262,7 @@ fn add(table: &mut table::Table, path: &Path, known: &mut Known) -> io::Result<O
     let (sites, detours) = if is_language(path) {
         Default::default()
     } else {
-        (compares::sites(&file, &blocks), detours::of(&file, &blocks))
+        (compares::sites(&file, &blocks), detours::of(&file, &blocks, amount))
     };
     let id =
         table::FileId { device: data.dev(), inode: data.ino(), identity: counted::identity(path) };

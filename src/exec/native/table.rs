@@ -7,12 +7,12 @@ use ffuzz_sys::memory;
 use object::{Object, ObjectSegment};
 
 use super::compares::CompareSite;
-use super::detours::Detours;
+use super::detours::{Amount, Detours};
 use crate::blocks::Blocks;
 
 const MAGIC: u32 = u32::from_le_bytes(*b"FFBK");
 /// Bytes of the header.
-const HEADER: usize = 8;
+const HEADER: usize = 16;
 
 /// What tells a file from others: in this process, and anywhere.
 #[derive(Clone, Copy, Debug)]
@@ -34,12 +34,20 @@ pub(super) struct Table {
 
 impl Default for Table {
     fn default() -> Self {
-        let bytes = [MAGIC.to_le_bytes(), [0; 4]].concat();
+        let mut bytes = vec![0; HEADER];
+        bytes[..4].copy_from_slice(&MAGIC.to_le_bytes());
         Self { bytes, files: 0, blocks: 0, sites: 1 }
     }
 }
 
 impl Table {
+    /// For copies that count this.
+    pub(super) fn counting(amount: Amount) -> Self {
+        let mut table = Self::default();
+        table.bytes[8] = u8::from(amount == Amount::Executions);
+        table
+    }
+
     /// A file without blocks is left out. Returns the number of its first site.
     pub(super) fn add(
         &mut self,
@@ -83,7 +91,7 @@ impl Table {
         self.sites += sites.len() as u32;
         self.files += 1;
         self.blocks += at.len();
-        self.bytes[4..HEADER].copy_from_slice(&self.files.to_le_bytes());
+        self.bytes[4..8].copy_from_slice(&self.files.to_le_bytes());
         first
     }
 
@@ -128,7 +136,8 @@ mod tests {
         let mut table = Table::default();
         let id = FileId { device: 1, inode: 2, identity: 9 };
         table.add(&file, &Blocks::default(), &[], &Detours::default(), id);
-        assert_eq!((table.bytes(), table.blocks()), (&b"FFBK\0\0\0\0"[..], 0));
+        assert_eq!((table.bytes(), table.blocks()), (&b"FFBK\0\0\0\0\0\0\0\0\0\0\0\0"[..], 0));
+        assert_eq!(Table::counting(Amount::Executions).bytes()[8..], [1, 0, 0, 0, 0, 0, 0, 0]);
         let entry = file.entry();
         let starts = vec![entry, entry + 1, entry + 2];
         let detours = Detours {
@@ -143,13 +152,13 @@ mod tests {
         assert_eq!(first, 1);
         assert_eq!(table.blocks(), 3);
         let word = |at: usize| u32::from_le_bytes(table.bytes()[at..at + 4].try_into().unwrap());
-        let at = |word: usize| 8 + 4 * word;
+        let at = |word: usize| HEADER + 4 * word;
         assert_eq!([0, 2, 4, 6, 7].map(at).map(word), [1, 2, 3, 1, 9]);
         assert_eq!([8, 9, 10, 11].map(at).map(word), [5, 3, 1, 1]);
         assert_eq!([12, 15, 16, 17].map(at).map(word), [entry as u32, entry as u32, 1, 2]);
         // Header, one file, three addresses, a jump and a field, then bytes and code without padding.
-        assert_eq!(table.bytes().len(), 8 + 48 + 12 + 12 + 3 + 3 + 3 + 7);
-        assert_eq!(table.bytes()[80], byte_at(&file, entry).unwrap());
-        assert_eq!(table.bytes()[83..89], [1, 0, 2, 7, 7, 7]);
+        assert_eq!(table.bytes().len(), HEADER + 48 + 12 + 12 + 3 + 3 + 3 + 7);
+        assert_eq!(table.bytes()[88], byte_at(&file, entry).unwrap());
+        assert_eq!(table.bytes()[91..97], [1, 0, 2, 7, 7, 7]);
     }
 }

@@ -29,6 +29,16 @@ pub(super) struct Detours {
     pub(super) counted_by: Vec<CountedBy>,
 }
 
+/// What the copies count.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub(super) enum Amount {
+    /// Coverage: one byte for each block and edge.
+    #[default]
+    Hits,
+    /// The executions of each block as well, in eight bytes.
+    Executions,
+}
+
 /// What shows that a block ran. Only the first one needs a breakpoint in the original place.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub(super) enum CountedBy {
@@ -40,7 +50,7 @@ pub(super) enum CountedBy {
 }
 
 /// Those of a file.
-pub(super) fn of(file: &object::File<'_>, blocks: &Blocks) -> Detours {
+pub(super) fn of(file: &object::File<'_>, blocks: &Blocks, amount: Amount) -> Detours {
     let (mut functions, mut others) = (Vec::new(), Vec::new());
     for (range, is_closed) in blocks.ranges.iter().zip(&blocks.is_closed) {
         let Some(bytes) = code(file, range) else { continue };
@@ -50,7 +60,7 @@ pub(super) fn of(file: &object::File<'_>, blocks: &Blocks) -> Detours {
         }
     }
     let arrivals = function::arrivals(&functions, &others, blocks);
-    let mut writer = Writer::new(blocks, &arrivals);
+    let mut writer = Writer::new(blocks, &arrivals, amount);
     functions.iter().for_each(|function| writer.write(function));
     writer.finish()
 }

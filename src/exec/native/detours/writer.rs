@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use iced_x86::{FlowControl, Instruction};
 
 use super::function::{Function, Sites, is_call};
-use super::{CountedBy, Detours};
+use super::{Amount, CountedBy, Detours};
 use crate::blocks::Blocks;
 
 const PAGE: usize = 4096;
@@ -18,18 +18,26 @@ struct Branch {
     target: u64,
 }
 
+/// A counter by its number: of hits, of a block or an edge; or of a block's executions.
+#[derive(Clone, Copy)]
+enum Counter {
+    Hits(u32),
+    Executions(u32),
+}
+
 /// The distance to a counter.
 struct CounterField {
     at: usize,
     /// Bytes of the instruction that follow.
     after: u8,
-    counter: u32,
+    counter: Counter,
 }
 
 pub(super) struct Writer<'a> {
     blocks: &'a Blocks,
     /// See [`super::function::arrivals`].
     arrivals: &'a [u32],
+    amount: Amount,
     detours: Detours,
     counters: Vec<CounterField>,
     branches: Vec<Branch>,
@@ -64,10 +72,11 @@ impl Counting {
 }
 
 impl<'a> Writer<'a> {
-    pub(super) fn new(blocks: &'a Blocks, arrivals: &'a [u32]) -> Self {
+    pub(super) fn new(blocks: &'a Blocks, arrivals: &'a [u32], amount: Amount) -> Self {
         Self {
             blocks,
             arrivals,
+            amount,
             detours: Detours {
                 counted_by: vec![CountedBy::default(); blocks.starts.len()],
                 ..Detours::default()
@@ -96,6 +105,9 @@ impl<'a> Writer<'a> {
                     CountedBy::Breakpoint => self.count(number, Count::Once),
                     CountedBy::Copy => self.count(number, counting.before(index)),
                     CountedBy::Others => {}
+                }
+                if self.amount == Amount::Executions {
+                    self.count_execution(number, counting.before(index));
                 }
             }
             match instruction.flow_control() {
@@ -228,7 +240,7 @@ impl<'a> Writer<'a> {
     }
 
     /// The distance to a counter, and what follows it in the instruction.
-    fn counter_field(&mut self, counter: u32, after: &[u8]) {
+    fn counter_field(&mut self, counter: Counter, after: &[u8]) {
         let at = self.field();
         self.detours.code.extend(after);
         self.counters.push(CounterField { at, after: after.len() as u8, counter });
@@ -236,6 +248,7 @@ impl<'a> Writer<'a> {
 
     /// A counter that is not 0 stays so. It is written once, because the next turn of a loop waits for that.
     fn count(&mut self, counter: u32, how: Count<'_>) {
+        let counter = Counter::Hits(counter);
         match how {
             // mov byte [counter], 1
             Count::Once => {
@@ -253,8 +266,49 @@ impl<'a> Writer<'a> {
         }
     }
 
+    fn count_execution(&mut self, block: u32, how: Count<'_>) {
+        let counter = Counter::Executions(block);
+        if let Count::KeepFlags(free) = how {
+            let register = free.first().copied().unwrap_or(0);
+            let saved: &[u8] = if free.is_empty() { &[register] } else { &[] };
+            self.save(saved);
+            // mov register, [counter]; lea register, [register + 1]; mov [counter], register
+            self.detours.code.extend([0x48, 0x8b, 0x05 | register << 3]);
+            self.counter_field(counter, &[]);
+            self.detours.code.extend([0x48, 0x8d, 0x40 | register << 3 | register, 1]);
+            self.detours.code.extend([0x48, 0x89, 0x05 | register << 3]);
+            self.counter_field(counter, &[]);
+            self.restore(saved);
+        } else {
+            // add qword [counter], 1
+            self.detours.code.extend([0x48, 0x83, 0x05]);
+            self.counter_field(counter, &[1]);
+        }
+    }
+
+    /// On the stack, past what a leaf function keeps there.
+    fn save(&mut self, registers: &[u8]) {
+        let code = &mut self.detours.code;
+        if !registers.is_empty() {
+            // lea rsp, [rsp - 128]
+            code.extend([0x48, 0x8d, 0x64, 0x24, 0x80]);
+        }
+        // push
+        code.extend(registers.iter().map(|register| 0x50 | register));
+    }
+
+    fn restore(&mut self, registers: &[u8]) {
+        let code = &mut self.detours.code;
+        // pop
+        code.extend(registers.iter().rev().map(|register| 0x58 | register));
+        if !registers.is_empty() {
+            // lea rsp, [rsp + 128]
+            code.extend([0x48, 0x8d, 0xa4, 0x24, 0x80, 0, 0, 0]);
+        }
+    }
+
     /// To save flags and set them again takes longer than to count without instructions that change them.
-    fn count_keeping_flags(&mut self, counter: u32, free: &[u8]) {
+    fn count_keeping_flags(&mut self, counter: Counter, free: &[u8]) {
         // The second byte of the first one has a name.
         let named = |register: &&u8| **register <= 2;
         let first = *free.iter().find(named).unwrap_or(&0);
@@ -262,15 +316,9 @@ impl<'a> Writer<'a> {
         let second = *others.clone().find(|register| **register != first).expect("two registers");
         let saved: Vec<u8> =
             [first, second].into_iter().filter(|register| !free.contains(register)).collect();
-        let code = &mut self.detours.code;
-        if !saved.is_empty() {
-            // lea rsp, [rsp - 128], past what a leaf function keeps there
-            code.extend([0x48, 0x8d, 0x64, 0x24, 0x80]);
-        }
-        // push
-        code.extend(saved.iter().map(|register| 0x50 | register));
+        self.save(&saved);
         // movzx first, byte [counter]
-        code.extend([0x0f, 0xb6, 0x05 | first << 3]);
+        self.detours.code.extend([0x0f, 0xb6, 0x05 | first << 3]);
         self.counter_field(counter, &[]);
         self.detours.code.extend([
             // lea first, [first + 1]
@@ -290,13 +338,7 @@ impl<'a> Writer<'a> {
             0x05 | first << 3,
         ]);
         self.counter_field(counter, &[]);
-        let code = &mut self.detours.code;
-        // pop
-        code.extend(saved.iter().rev().map(|register| 0x58 | register));
-        if !saved.is_empty() {
-            // lea rsp, [rsp + 128]
-            code.extend([0x48, 0x8d, 0xa4, 0x24, 0x80, 0, 0, 0]);
-        }
+        self.restore(&saved);
     }
 
     pub(super) fn finish(mut self) -> Detours {
@@ -309,11 +351,17 @@ impl<'a> Writer<'a> {
                 None => self.set_file_field(field, 0, target),
             }
         }
-        // The counters follow the code, on pages of their own.
-        let first = self.detours.code.len().next_multiple_of(PAGE);
+        // The counters follow the code, on pages of their own; those of executions come last.
+        let hits = self.detours.code.len().next_multiple_of(PAGE);
+        let counters = self.blocks.starts.len() + self.detours.edges as usize;
+        let executions = (hits + counters).next_multiple_of(PAGE);
         for field in &self.counters {
             let end = field.at + 4 + usize::from(field.after);
-            let distance = (first + field.counter as usize - end) as u32;
+            let place = match field.counter {
+                Counter::Hits(number) => hits + number as usize,
+                Counter::Executions(number) => executions + 8 * number as usize,
+            };
+            let distance = (place - end) as u32;
             self.detours.code[field.at..field.at + 4].copy_from_slice(&distance.to_le_bytes());
         }
         self.detours.jumps.sort_unstable();
@@ -338,7 +386,7 @@ mod tests {
         let function = Function::read(code, &(16..32), &blocks).unwrap();
         let functions = [function];
         let arrivals = arrivals(&functions, &[], &blocks);
-        let mut writer = Writer::new(&blocks, &arrivals);
+        let mut writer = Writer::new(&blocks, &arrivals, Amount::Hits);
         writer.write(&functions[0]);
         let detours = writer.finish();
         // The branch past the second block is an edge of its own.
@@ -360,11 +408,30 @@ mod tests {
         assert_eq!(detours.fields.len(), 2);
     }
 
+    #[test]
+    fn executions_of_each_block_are_counted() {
+        // 16: test edi, edi; 18: je 27; 20: mov eax, 1; 25: nop; 26: ret; 27: mov eax, 2; 32: ret
+        let code = &[0x85, 0xff, 0x74, 7, 0xb8, 1, 0, 0, 0, 0x90, 0xc3, 0xb8, 2, 0, 0, 0, 0xc3];
+        let (starts, entries) = (vec![16, 20, 27], vec![16, 27]);
+        let blocks = Blocks { starts, entries, indirect: vec![16], ..Blocks::default() };
+        let functions = [Function::read(code, &(16..33), &blocks).unwrap()];
+        let arrivals = arrivals(&functions, &[], &blocks);
+        let mut writer = Writer::new(&blocks, &arrivals, Amount::Executions);
+        writer.write(&functions[0]);
+        let code = writer.finish().code;
+        let counted = Decoder::with_ip(64, &code, 0, DecoderOptions::NONE)
+            .into_iter()
+            .filter(|instruction| instruction.mnemonic() == Mnemonic::Add)
+            .map(|instruction| instruction.ip_rel_memory_address() as usize - 2 * PAGE);
+        // The first one has no counter of hits.
+        assert!(counted.eq([0, 8, 16]));
+    }
+
     /// Which of its blocks the copy of a function counts; each has one counter.
     fn counted(code: &[u8], blocks: &Blocks) -> Vec<usize> {
         let functions = [Function::read(code, &(16..16 + code.len() as u64), blocks).unwrap()];
         let arrivals = arrivals(&functions, &[], blocks);
-        let mut writer = Writer::new(blocks, &arrivals);
+        let mut writer = Writer::new(blocks, &arrivals, Amount::Hits);
         writer.write(&functions[0]);
         let code = writer.finish().code;
         Decoder::with_ip(64, &code, 0, DecoderOptions::NONE)
@@ -401,8 +468,9 @@ mod tests {
     fn a_counter_keeps_flags_and_registers() {
         let blocks = Blocks::default();
         for free in [&[][..], &[0], &[1], &[6], &[0, 1], &[2, 7], &[6, 7], &[0, 1, 2, 6, 7]] {
-            let mut writer = Writer::new(&blocks, &[]);
+            let mut writer = Writer::new(&blocks, &[], Amount::Executions);
             writer.count(7, Count::KeepFlags(free));
+            writer.count_execution(3, Count::KeepFlags(free));
             let code = writer.finish().code;
             let mut factory = InstructionInfoFactory::new();
             let (mut saved, mut written, mut touched) = (Vec::new(), Vec::new(), Vec::new());
@@ -425,7 +493,8 @@ mod tests {
                     is_own || free.contains(&(register.number() as u8))
                 }));
             }
-            assert_eq!((&*saved, &*touched), (&[][..], &[7, 7][..]), "{free:?}");
+            // Without blocks, those of executions begin where those of hits do.
+            assert_eq!((&*saved, &*touched), (&[][..], &[7, 7, 24, 24][..]), "{free:?}");
             assert!(written.iter().all(|is_own| *is_own), "{free:?}");
         }
     }

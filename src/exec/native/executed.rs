@@ -1,0 +1,31 @@
+//! Names of the keys of `perf` in a program without source: the blocks whose executions its copies count.
+
+use std::path::Path;
+
+use ffuzz_config::options::NativeDomain;
+use ffuzz_engine::domain::Site;
+
+use super::counted::{identity, key};
+use crate::trace::Code;
+
+/// The keys of a file. A function without a copy has none.
+pub(super) fn sites(path: &Path) -> Vec<Site> {
+    let Some(code) = Code::decoded(path) else { return Vec::new() };
+    let (identity, blocks) = (identity(path), code.blocks());
+    let closed = blocks.ranges.iter().zip(&blocks.is_closed).filter(|(_, is_closed)| **is_closed);
+    let starts = closed.flat_map(|(range, _)| {
+        let first = blocks.starts.partition_point(|at| *at < range.start);
+        blocks.starts[first..].iter().take_while(|at| **at < range.end)
+    });
+    let site = |at: &u64| Site {
+        domain: NativeDomain::Perf.name().into(),
+        key: key(identity, *at as u32),
+        count: 1,
+        file: format!("{}+{:#x}", code.name, code.offset_of(*at)).into(),
+        line: 0,
+        column: 0,
+        function: code.function(*at).into(),
+        what: "block".into(),
+    };
+    starts.map(site).collect()
+}
