@@ -468,6 +468,24 @@ fn a_crash_before_the_first_read_is_that_of_each_run() {
 }
 
 #[test]
+fn many_crashes_only_pause_snapshots() {
+    let target = target("bugs.c", "");
+    let dir = TestDir::new();
+    let mut server = start(&target, "", RunMode::Snapshot, &dir);
+    let mut observe = |input: &[u8], count: usize| {
+        for _ in 0..count {
+            server.observe(input).unwrap();
+        }
+        server.info().run_mode().name().to_owned()
+    };
+    assert_eq!(observe(b"-", 100), "snapshot");
+    assert_eq!(observe(b"g", 30), "fork");
+    assert_eq!(observe(b"-", 1_100), "snapshot");
+    let notes = server.take_notes();
+    assert!(notes.len() == 1 && notes[0].contains("for a while: "), "{notes:?}");
+}
+
+#[test]
 fn constructors_count_in_each_run() {
     assert_same(&target("early.cc", "-lstdc++"), "", &mutants(300), 0);
 }

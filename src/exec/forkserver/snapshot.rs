@@ -40,6 +40,10 @@ const MOST_SHORTENED: u32 = 8;
 /// Runs are counted in a window of this size; a few forks are free.
 const WINDOW: u32 = 2_000;
 const FREE_FORKS: u32 = 10;
+/// Crashes come in bursts: near one that was just found most mutants crash. So too many of them only pause snapshots,
+/// for this many runs; for twice as many if there were no more runs than that since the last pause.
+const PAUSE: u64 = 1_000;
+const LONGEST_PAUSE: u64 = 1 << 20;
 
 /// The first value of `enum ffuzz_why` (`runtime/channel.h`) that concerns all runs.
 const WHY_EVERY_RUN: u32 = 32;
@@ -88,6 +92,24 @@ pub(super) struct Policy {
     depends_on_time: bool,
     doubt: Option<Doubt>,
     left: bool,
+    pause: Pause,
+}
+
+/// A while in which runs are made by fork.
+#[derive(Clone, Copy, Debug, Default)]
+struct Pause {
+    /// Number of the run that ends it, and of runs in it; 0: there was none.
+    end: u64,
+    length: u64,
+}
+
+impl Pause {
+    /// It begins, after this many runs.
+    fn begin(&mut self, runs: u64) {
+        let is_close = self.length > 0 && runs < self.end + self.length;
+        self.length = if is_close { (2 * self.length).min(LONGEST_PAUSE) } else { PAUSE };
+        self.end = runs + self.length;
+    }
 }
 
 /// A difference that switches snapshots off, unless the run with fork depends on the time.
@@ -133,6 +155,7 @@ impl Policy {
             depends_on_time: false,
             doubt: None,
             left: false,
+            pause: Pause::default(),
         }
     }
 
@@ -258,7 +281,8 @@ impl ForkServer {
 
     /// True while runs are made by snapshots.
     pub(super) fn restores(&self) -> bool {
-        self.session.runs.is_some() && self.snapshot.as_ref().is_some_and(|policy| !policy.left)
+        let is_used = |policy: &Policy| !policy.left && policy.pause.end <= self.execs;
+        self.session.runs.is_some() && self.snapshot.as_ref().is_some_and(is_used)
     }
 
     pub(super) fn snapshot_runs(&self) -> Option<SnapshotRuns> {
@@ -324,6 +348,9 @@ impl ForkServer {
         self.session.maps.collect(false);
         let Some(input) = inputs.nth(finished) else { return Err(nonsense()) };
         let outcome = self.run_by_channel(input)?;
+        if let Some(status) = status {
+            self.count_forks(status, outcome.exit);
+        }
         Ok((Pass { done: finished + 1, shown: Some(outcome) }, Proof::Fork))
     }
 
@@ -363,17 +390,35 @@ impl ForkServer {
                     "its main is not started by the runtime: link it with ffuzz-cc",
                 );
             }
-            _ if policy.forks_too_often() && policy.prologue > 0 => self.shorten_prologue(0),
-            _ if policy.forks_too_often() => {
-                let SnapshotRuns { why, .. } = &policy.runs;
-                let last = why.clone().unwrap_or_else(|| describe_end(Some(status)));
-                let (runs, forks) = policy.recent;
-                let text =
-                    format!("{forks} of its last {} runs needed a fork: {last}", runs.max(forks));
-                self.give_up_snapshots(&text);
-            }
             _ => {}
         }
+    }
+
+    /// After a run that ended the child, and the same with fork.
+    fn count_forks(&mut self, status: i32, fork: ExitKind) {
+        let runs = self.execs;
+        let Some(policy) = self.snapshot.as_mut().filter(|policy| policy.forks_too_often()) else {
+            return;
+        };
+        let is_crash = matches!(fork, ExitKind::Crash { .. });
+        if policy.prologue > 0 && !is_crash {
+            self.shorten_prologue(0);
+            return;
+        }
+        let SnapshotRuns { why, .. } = &policy.runs;
+        let last = why.clone().unwrap_or_else(|| describe_end(Some(status)));
+        let (recent, forks) = policy.recent;
+        let text = format!("{forks} of its last {} runs needed a fork: {last}", recent.max(forks));
+        if !is_crash {
+            self.give_up_snapshots(&text);
+            return;
+        }
+        if policy.pause.length == 0 {
+            self.notes.push(format!("runs use fork instead of snapshots for a while: {text}"));
+        }
+        policy.pause.begin(runs);
+        policy.recent = (0, 0);
+        self.end_idle_child(Child::Lasting);
     }
 
     /// The next child takes its snapshot after at most this many system calls of its main.
@@ -530,6 +575,22 @@ mod tests {
             runs / count.count() as u64
         };
         assert_eq!((due(0), due(LEAST_TIMED)), (CHECK_SOON, CHECK_EVERY));
+    }
+
+    #[test]
+    fn pauses_become_longer_while_one_follows_the_other() {
+        let mut pause = Pause::default();
+        let mut lengths = vec![];
+        for runs in [100, 1_150, 3_200, 10_000, 11_000 + 1, 20_000_000] {
+            pause.begin(runs);
+            lengths.push(pause.length);
+            assert_eq!(pause.end, runs + pause.length);
+        }
+        assert_eq!(lengths, [1_000, 2_000, 4_000, 8_000, 16_000, 1_000]);
+        for _ in 0..20 {
+            pause.begin(pause.end);
+        }
+        assert_eq!(pause.length, LONGEST_PAUSE);
     }
 
     #[test]
