@@ -135,7 +135,7 @@ pub struct RunSettings {
     /// Wall time after which a run is a hang.
     pub timeout: Duration,
     /// [`Executor::run`] may cut runs that compute for longer than this ([`ExitKind::Cut`]), in processor time of
-    /// the target; [`Executor::observe`] does not.
+    /// the target; [`Executor::observe`] does not, except those that log and take many times as long.
     pub soft_limit: Option<Duration>,
     /// [`Executor::run`] shows every run, uninteresting ones as well.
     pub show_every_run: bool,

@@ -273,7 +273,7 @@ impl Executor for ForkServer {
     }
 
     fn observe(&mut self, input: &[u8]) -> Result<Observation<'_>, RunError> {
-        self.cuts = false;
+        self.cuts = self.settings.log_comparisons;
         let pass = self.persistently(|server, _| server.execute(input).map(Pass::one))?;
         Ok(self.shown(pass)?)
     }

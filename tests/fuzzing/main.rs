@@ -35,5 +35,6 @@ mod resume;
 mod sanitizers;
 mod snapshot;
 mod sync;
+mod unruly;
 mod watching;
 mod words;

@@ -81,6 +81,11 @@ impl Admission {
         Self { options, doubtful: VecDeque::new(), waited: Duration::ZERO }
     }
 
+    /// Time of second runs of timeouts: their share is their own, not that of the stage that met them.
+    pub(super) fn waited(&self) -> Duration {
+        self.waited
+    }
+
     /// Timeouts of a new kind that were not run again yet.
     #[must_use]
     pub fn doubtful_timeouts(&self) -> usize {

@@ -357,6 +357,7 @@ impl<M: ForeignMutators> Fuzzer<M> {
             effort.runs += info.execs();
             effort.time += info.spent().whole();
         }
+        effort.time = effort.time.saturating_sub(self.admission.waited());
         effort
     }
 

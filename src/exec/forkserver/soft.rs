@@ -9,6 +9,10 @@ use std::time::{Duration, Instant};
 use super::ForkServer;
 use ffuzz_sys::load;
 
+/// A run with a log takes longer: up to 2.5 times in a build, a hundred times with breakpoints.
+const LOGGED: u32 = 30;
+const SHORTEST_LOGGED: Duration = Duration::from_millis(100);
+
 /// Watches one run after the other.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct SoftLimit {
@@ -20,9 +24,12 @@ pub(super) struct SoftLimit {
 impl ForkServer {
     /// None: the present run must not be cut.
     pub(super) fn soft_limit(&self) -> Option<SoftLimit> {
-        let limit =
-            self.settings.soft_limit.filter(|limit| self.cuts && *limit < self.settings.timeout)?;
-        Some(SoftLimit { limit, first: None })
+        let limit = self.settings.soft_limit.filter(|_| self.cuts)?;
+        let limit = match self.settings.log_comparisons {
+            true => (limit * LOGGED).max(SHORTEST_LOGGED),
+            false => limit,
+        };
+        (limit < self.settings.timeout).then_some(SoftLimit { limit, first: None })
     }
 }
 

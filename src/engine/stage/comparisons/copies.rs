@@ -7,7 +7,10 @@ use super::super::StageEnd;
 use super::super::batches::run_producer;
 use super::super::produce::{Materials, Producer, Tools};
 use super::super::repair;
-use super::{Left, Limit, MOST_EXTENSIONS, Stop, comes_equal, extend, logged, origin, settled};
+use super::{
+    Left, Limit, MOST_EXTENSIONS, Stop, comes_equal, extend, logged, logged_to_end, origin,
+    settled, try_out,
+};
 use crate::comparison::{ComparisonKind, ComparisonLog, Place, SiteCounts};
 use crate::corpus::{Origin, SeedId, Step};
 use crate::fuzzer::comparing::{Coloring, Copies, CopiesPhase, Editing};
@@ -184,18 +187,19 @@ fn try_with_log<D: Door>(
         }
         door.fuzzer_mut().blockers.note_attempt(edit.place.site);
         let (mut edited, origin) = (bytes.clone(), origin(id, edit.op));
-        let mut log = logged(door, origin, &mut bytes, |log| log.own_copy())?;
+        let own_copy = |log: ComparisonLog<'_>| log.own_copy();
+        let (mut log, mut ends) = logged_to_end(door, origin, &mut bytes, own_copy)?;
         if *extensions > 0 && !is_partial && !comes_to(log.view(), edit.place) {
             *extensions -= 1;
             edited.clone_from(&bytes);
             extend(door, &mut bytes);
-            log = logged(door, origin, &mut bytes, |log| log.own_copy())?;
+            (log, ends) = logged_to_end(door, origin, &mut bytes, own_copy)?;
             let is_longer =
                 edit.removed > 0 && lengths.contains(&(input.len() + edit.inserted.len()));
             if is_longer && !comes_to(log.view(), edit.place) {
                 // What it replaces may be needed as well.
                 edit.insert(input, &mut bytes);
-                log = logged(door, origin, &mut bytes, |log| log.own_copy())?;
+                (log, ends) = logged_to_end(door, origin, &mut bytes, own_copy)?;
             }
         }
         let shows = is_partial && {
@@ -205,10 +209,10 @@ fn try_with_log<D: Door>(
         };
         let results = &mut door.fuzzer_mut().results;
         let is_new = results.learn(log.view()) || shows;
-        if is_new || was_open && !results.is_open(edit.place, edit.kind) {
+        if ends && (is_new || was_open && !results.is_open(edit.place, edit.kind)) {
             if bytes != edited {
                 // The edit alone will not show what it does.
-                door.try_out(&Candidate { bytes: bytes.clone(), origin })?;
+                try_out(door, Candidate { bytes: bytes.clone(), origin })?;
             }
             turning.push(bytes.clone());
             joint.push(edit);
@@ -220,10 +224,12 @@ fn try_with_log<D: Door>(
     let all = together(input, joint);
     if let Some(mut all) = all.filter(|all| !turning.contains(all)) {
         let origin = origin(id, "joint");
-        let log = logged(door, origin, &mut all, |log| log.own_copy())?;
+        let (log, ends) = logged_to_end(door, origin, &mut all, |log| log.own_copy())?;
         door.fuzzer_mut().results.learn(log.view());
-        door.try_out(&Candidate { bytes: all.clone(), origin })?;
-        turning.push(all);
+        if ends {
+            try_out(door, Candidate { bytes: all.clone(), origin })?;
+            turning.push(all);
+        }
     }
     Ok(())
 }

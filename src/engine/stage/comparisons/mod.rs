@@ -74,6 +74,7 @@ impl<D: Door> Stage<D> for Comparisons {
             return Ok(if is_own { StageEnd::TurnOver } else { StageEnd::Finished });
         };
         fuzzer.corpus[work.id].compared = true;
+        fuzzer.limit_mutants_of(work.id);
         let limit = Limit::new(fuzzer, budget.longest(), work.spent);
         let end = door.timed(Part::Comparisons, |door| solve(door, &mut work, limit));
         let fuzzer = door.fuzzer_mut();
@@ -250,7 +251,7 @@ fn comes_equal<D: Door>(
         Missing::Equal => true,
         Missing::EqualOrUnreached | Missing::Unknown => {
             let seeds = door.fuzzer().corpus.next_id();
-            door.try_out(&Candidate { bytes: bytes.to_vec(), origin })?;
+            try_out(door, Candidate { bytes: bytes.to_vec(), origin })?;
             door.fuzzer().corpus.next_id() != seeds
         }
     };
@@ -273,15 +274,25 @@ fn logged<D: Door, T>(
     door: &mut D,
     origin: Origin,
     input: &mut Vec<u8>,
-    mut look: impl FnMut(ComparisonLog<'_>) -> T,
+    look: impl FnMut(ComparisonLog<'_>) -> T,
 ) -> Result<T, D::Error> {
+    logged_to_end(door, origin, input, look).map(|(seen, _)| seen)
+}
+
+/// The same, and whether it ended like a seed.
+fn logged_to_end<D: Door, T>(
+    door: &mut D,
+    origin: Origin,
+    input: &mut Vec<u8>,
+    mut look: impl FnMut(ComparisonLog<'_>) -> T,
+) -> Result<(T, bool), D::Error> {
     let mut last = None;
     let (exit, seen) = run_logged(door, input, |log| {
         last = log.iter().last().map(|comparison| comparison.site);
         look(log)
     })?;
     if exit == ExitKind::Ok {
-        return Ok(seen);
+        return Ok((seen, true));
     }
     let candidate = Candidate { bytes: input.clone(), origin };
     match exit {
@@ -290,7 +301,12 @@ fn logged<D: Door, T>(
         ExitKind::Crash { signal } => repeat(door, &candidate, signal, last)?,
         ExitKind::Oom => repeat(door, &candidate, libc::SIGKILL, last)?,
     }
-    Ok(seen)
+    Ok((seen, false))
+}
+
+/// A usual run of an input that was logged, as a mutant: one that takes too long is cut.
+fn try_out<D: Door>(door: &mut D, candidate: Candidate) -> Result<(), D::Error> {
+    door.run_batch(&[candidate], None).map(drop)
 }
 
 /// Repeats a crash without the log: alone, and after the inputs that its process got before. If it does not crash

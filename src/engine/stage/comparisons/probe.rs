@@ -4,7 +4,7 @@
 use std::collections::{HashMap, VecDeque};
 use std::ops::{ControlFlow, Range};
 
-use super::{Limit, MOST_EXTENSIONS, Stop, comes_equal, extend, logged, origin, settled};
+use super::{Limit, MOST_EXTENSIONS, Stop, comes_equal, extend, logged, origin, settled, try_out};
 use crate::comparison::{
     Comparison, ComparisonKind, ComparisonLog, Occurrences, Operand, SiteCounts,
 };
@@ -96,7 +96,7 @@ fn solve_all<D: Door>(
         match solve(door, (id, input), (dependent, base, attempts), limit)? {
             Solved::Not => door.fuzzer_mut().results.failed(dependent.place),
             Solved::By { bytes, op } => {
-                door.try_out(&Candidate { bytes: bytes.clone(), origin: origin(id, op) })?;
+                try_out(door, Candidate { bytes: bytes.clone(), origin: origin(id, op) })?;
                 turning.push(bytes);
             }
         }
