@@ -155,7 +155,7 @@ const REPORTS: &[(u32, &str, &str)] = &[
     (
         513,
         "its code cannot be made writable, so it can have no breakpoints",
-        "--qemu needs no breakpoints; or allow that (SELinux: execmod), or build it with ffuzz-cc",
+        "allow it (SELinux: execmod); --qemu helps where a program may make code of its own, not under PR_SET_MDWE",
     ),
 ];
 
