@@ -112,6 +112,9 @@ pub(super) fn open(
         fuzzer.log_by(logger);
     }
     outside.limits.arm(&outside.statistics);
+    if let Some(line) = fuzzer.target().introduction() {
+        outside.reports.note(line);
+    }
     outside.reports.report_notes(fuzzer);
     report_domains(options, fuzzer, &mut outside.reports);
     not_loaded.into_iter().for_each(|warning| outside.warn(warning));

@@ -194,6 +194,11 @@ pub trait TargetInfo {
         Vec::new()
     }
 
+    /// What makes the target's coverage visible, in one line, if it is not the target itself.
+    fn introduction(&self) -> Option<String> {
+        None
+    }
+
     /// AFL's words for `target_mode`, for example `persistent shmem_testcase`; `default` if none
     /// applies.
     fn target_mode(&self) -> String;

@@ -422,10 +422,16 @@ impl TargetInfo for ForkServer {
         modules::located(self.session.maps.modules(), self.session.process.pid())
     }
 
+    fn introduction(&self) -> Option<String> {
+        self.setup.native().map(Native::introduction)
+    }
+
     fn target_mode(&self) -> String {
         let shared = matches!(self.session.delivery, InputDelivery::Shared { .. });
         let words = [
             (self.setup.options.non_instrumented, "non_instrumented"),
+            (self.setup.is_emulated(), "qemu"),
+            (self.setup.native().is_some(), "native"),
             (shared, "shmem_testcase"),
             (self.setup.persistent(), "persistent"),
             (self.setup.deferred(), "deferred"),

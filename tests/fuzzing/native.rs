@@ -33,10 +33,12 @@ fn a_stripped_program_is_fuzzed_without_a_build() {
         for (output, arguments) in ways.iter().take(if mode == "fork" { 1 } else { 2 }) {
             let options = format!("-Q -s 1 -E 200000 --run-mode {mode} -i in -o {output}");
             let job = dir.ffuzz(&options).arg("--").arg(dir.path("t")).words(arguments);
-            job.env("AFL_BENCH_UNTIL_CRASH", "1").run().expect(0);
+            let done = job.env("AFL_BENCH_UNTIL_CRASH", "1").run().expect(0);
+            done.says("no instrumentation: copied code and breakpoints show ").says(" blocks of t");
             let stats = stats_of(&dir.text(&format!("{output}/default/fuzzer_stats")));
             let of = |key: &str| stats[key].as_str();
             assert_eq!((of("saved_crashes"), of("run_mode")), ("1", mode), "{stats:?}");
+            assert!(of("target_mode").ends_with("native"), "{stats:?}");
             assert_eq!(stats.get("snapshot_differs").map_or("0", |n| n.as_str()), "0");
             // Without the fuzzer the program crashes as well.
             let crash = dir.entries(&format!("{output}/default/crashes"));

@@ -53,7 +53,7 @@ fn a_setuid_program_runs_in_the_emulator() {
     std::fs::set_permissions(dir.path("t"), std::fs::Permissions::from_mode(0o4755)).unwrap();
     let done = dir.fuzz("-Q -s 1 -E 60", &dir.path("t"), "").run().expect(0);
     done.says("the target runs in qemu-x86_64: it runs as another user");
-    assert!(dir.stat("edges_found") > 10);
+    assert!(dir.stat("edges_found") > 10 && dir.stats()["target_mode"].contains("qemu"));
     let job = dir.ffuzz("-Q --native -i in -o refused --").arg(dir.path("t"));
     job.run().refused(1, "runs as another user", "fuzz a copy of it");
 }

@@ -39,11 +39,16 @@ pub(super) const TABLE_FD: i32 = channel::TARGET_FD - 1;
 /// Names it (`runtime/native/table.h`).
 pub(super) const TABLE_ENV: &str = "FFUZZ_BLOCKS";
 
+/// Files that are named to the user.
+const MOST_NAMED: usize = 4;
+
 /// What a program without instrumentation is started with.
 #[derive(Debug)]
 pub(super) struct Native {
     preload: Preload,
     table: OwnedFd,
+    /// Number of blocks in all files.
+    blocks: usize,
     compared: Vec<Compared>,
     /// That the runtime counts for.
     domains: Vec<NativeDomain>,
@@ -115,8 +120,24 @@ impl Native {
         }
         let preload = Preload::open(&options.places, NATIVE)?;
         let memory = |source| TargetError::Memory { bytes: table.bytes().len(), source };
+        let blocks = table.blocks();
         let table = table.share().map_err(memory)?;
-        Ok(Self { preload, table, compared, domains: native.domains.clone() })
+        Ok(Self { preload, table, blocks, compared, domains: native.domains.clone() })
+    }
+
+    /// One line for the user.
+    pub(super) fn introduction(&self) -> String {
+        let name = |file: &Compared| file.path.file_name().map(|name| name.display().to_string());
+        let names: Vec<String> = self.compared.iter().filter_map(name).collect();
+        let shown = names.iter().take(MOST_NAMED).cloned().collect::<Vec<_>>().join(", ");
+        let more = match names.len().saturating_sub(MOST_NAMED) {
+            0 => String::new(),
+            more => format!(" and {more} more files"),
+        };
+        let Self { blocks, .. } = self;
+        format!(
+            "no instrumentation: copied code and breakpoints show {blocks} blocks of {shown}{more}"
+        )
     }
 
     /// The chosen files.
