@@ -19,6 +19,21 @@ fn build(dir: &TestDir, compiler: &str, source: &str, program: &str, words: &str
     dir.program("strip").arg(dir.path(program)).run().expect(0);
 }
 
+/// With debug information, places are lines of the source.
+#[test]
+fn debug_information_names_lines() {
+    let dir = TestDir::with_seed("zyx");
+    let source = repository("tests/targets/sorting.c");
+    dir.program("gcc").words("-w -O1 -g").arg(source).words("-o t").run().expect(0);
+    let job = dir.tool("showdsf -Q -q -i in --names", &dir.path("t"), "");
+    let lines = job.env("WAYPOINTS", "perf").run().expect(0).out;
+    // The body of the inner loop.
+    let swaps = lines.lines().find(|line| line.contains("sorting.c:13  sort()"));
+    assert!(swaps.is_some_and(|line| line.contains("] = 3 ")), "{lines}");
+    let job = dir.tool("showmap -Q --comparisons -q -o -", &dir.path("t"), "").input("zyx");
+    job.run().expect(0).says("sorting.c:11: sort(): ");
+}
+
 /// The lines of showdsf for the seed; `words` are the program's.
 fn shown(dir: &TestDir, options: &str, words: &str) -> Vec<String> {
     let job = dir.tool(&format!("showdsf -Q -q -i in --names {options}"), &dir.path("t"), words);

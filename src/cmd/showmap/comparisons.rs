@@ -93,6 +93,7 @@ pub(super) fn place(site: Option<&Site>, key: u32) -> String {
             let function = site.short_function();
             match line {
                 0 => format!("{file}: {function}: {what}"),
+                _ if *column == 0 => format!("{file}:{line}: {function}: {what}"),
                 _ => format!("{file}:{line}:{column}: {function}: {what}"),
             }
         }

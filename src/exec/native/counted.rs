@@ -206,13 +206,14 @@ pub(super) fn sites(path: &Path, domains: &[NativeDomain]) -> Vec<Site> {
     let identity = identity(path);
     let mut sites = Vec::new();
     for (place, counted) in calls(path, &code) {
+        let (file, line) = code.place(place.at);
         for domain in domains.iter().filter(|domain| counted.counts_in(**domain)) {
             sites.push(Site {
                 domain: domain.name().into(),
                 key: key(identity, place.next as u32),
                 count: 1,
-                file: format!("{}+{:#x}", code.name, code.offset_of(place.at)).into(),
-                line: 0,
+                file: file.as_str().into(),
+                line,
                 column: 0,
                 function: code.function(place.at).into(),
                 what: counted.what().into(),

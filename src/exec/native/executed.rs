@@ -17,15 +17,18 @@ pub(super) fn sites(path: &Path) -> Vec<Site> {
         let first = blocks.starts.partition_point(|at| *at < range.start);
         blocks.starts[first..].iter().take_while(|at| **at < range.end)
     });
-    let site = |at: &u64| Site {
-        domain: NativeDomain::Perf.name().into(),
-        key: key(identity, *at as u32),
-        count: 1,
-        file: format!("{}+{:#x}", code.name, code.offset_of(*at)).into(),
-        line: 0,
-        column: 0,
-        function: code.function(*at).into(),
-        what: "block".into(),
+    let site = |at: &u64| {
+        let (file, line) = code.place(*at);
+        Site {
+            domain: NativeDomain::Perf.name().into(),
+            key: key(identity, *at as u32),
+            count: 1,
+            file: file.into(),
+            line,
+            column: 0,
+            function: code.function(*at).into(),
+            what: "block".into(),
+        }
     };
     starts.map(site).collect()
 }

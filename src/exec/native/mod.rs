@@ -159,20 +159,23 @@ impl Native {
         self.table.as_fd()
     }
 
-    /// The places of comparisons: `FILE+OFFSET` instead of a line, and the function.
+    /// The places of comparisons: `FILE+OFFSET` unless there is debug information, and the function.
     pub(super) fn sites(&self) -> Vec<Site> {
         let of_file = |compared: &Compared| {
             let code = Code::decoded(&compared.path)?;
             let numbered = compared.sites.iter().zip(compared.first..);
-            let site = |(site, number): (&CompareSite, u32)| Site {
-                domain: "log".into(),
-                key: number,
-                count: 1,
-                file: format!("{}+{:#x}", code.name, code.offset_of(site.at)).into(),
-                line: 0,
-                column: 0,
-                function: code.function(site.at).into(),
-                what: site.what().into(),
+            let site = |(site, number): (&CompareSite, u32)| {
+                let (file, line) = code.place(site.at);
+                Site {
+                    domain: "log".into(),
+                    key: number,
+                    count: 1,
+                    file: file.into(),
+                    line,
+                    column: 0,
+                    function: code.function(site.at).into(),
+                    what: site.what().into(),
+                }
             };
             Some(numbered.map(site).collect::<Vec<_>>())
         };

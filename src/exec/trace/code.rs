@@ -170,6 +170,13 @@ impl Code {
         Spot { offset: self.offset(block), function: self.function(address), file, line }
     }
 
+    /// File and line of an address; without debug information `NAME+0xOFFSET` and 0.
+    #[must_use]
+    pub(crate) fn place(&self, address: u64) -> (String, u32) {
+        let offset = || format!("{}+{:#x}", self.name, self.offset_of(address));
+        self.line(address).unwrap_or_else(|| (offset(), 0))
+    }
+
     /// The lines that a run of these blocks reaches, in files by their full names.
     #[must_use]
     pub fn lines(&self, blocks: &BTreeSet<u32>) -> BTreeSet<(String, u32)> {
