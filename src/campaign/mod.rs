@@ -33,7 +33,7 @@ use std::time::Duration;
 use crate::config::options::{Options, OutputOptions};
 use crate::crashes::triage::pointers;
 use crate::disk::output::{OutputDir, OutputError};
-use crate::engine::corpus::SeedId;
+use crate::engine::corpus::{NEVER_COMPARED, SeedId};
 use crate::engine::fuzzer::Fuzzer;
 use crate::engine::fuzzer::door::{Door, DoorError};
 use crate::engine::schedule::Budget;
@@ -108,7 +108,7 @@ impl Campaign {
         self.import_seeds()?;
         self.note_late_libraries();
         if self.options.seeds.leave_comparisons {
-            self.fuzzer.corpus.iter_mut().for_each(|seed| seed.compared = true);
+            self.fuzzer.corpus.iter_mut().for_each(|seed| seed.compared = NEVER_COMPARED);
         }
         if self.options.sync.first {
             self.import_all()?;

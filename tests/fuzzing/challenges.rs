@@ -79,6 +79,23 @@ challenges! {
     chunks_with_lengths_and_checksums: "chunks.c", 300_000;
 }
 
+/// With `-s` the stage counts runs, and works on a seed until nothing is left. Usually it counts time: a seed that takes
+/// long goes on in later rounds, so that each of these is solved as well.
+#[test]
+fn so_they_are_while_the_stage_counts_time() {
+    for source in ["affine.c", "bits.c", "checksum.c", "hexadecimal.c", "masked.c", "sentence.c"] {
+        let dir = TestDir::with_seed("x".repeat(48));
+        let path = repository(&format!("tests/challenges/{source}")).display().to_string();
+        let job = dir.ffuzz(&format!("cc -O2 -fsanitize=fuzzer {path} -o t"));
+        let job = job.env("XDG_CACHE_HOME", cache().to_str().unwrap());
+        job.env("FFUZZ_NO_WORDS", "1").run().expect(0);
+        // Each takes less than two seconds on a quiet machine.
+        let job = dir.fuzz("-V 60", &dir.path("t"), "").env("AFL_BENCH_UNTIL_CRASH", "1");
+        job.run().expect(0);
+        assert_eq!(dir.stat("saved_crashes"), 1, "{source}: {:#?}", dir.stats());
+    }
+}
+
 /// `-c -`: as before.
 #[test]
 fn without_comparisons_they_stay_shut() {

@@ -70,6 +70,8 @@ fn begun(dir: &tempfile::TempDir, target: &Target) -> (Campaign, Recorder) {
     let options = options(dir.path(), DomainMode::Off, u64::MAX);
     let (mut campaign, recorder) = campaign_with(options, target.executor(), mutators);
     campaign.import_seeds().unwrap();
+    // Some stages work on favored seeds, which are known then.
+    campaign.fuzzer.pick();
     (campaign, recorder)
 }
 
@@ -141,8 +143,9 @@ fn the_stages_of_a_slow_seed_are_short() {
             let executor = target.executor().timed_by(&clock);
             let (mut campaign, _) = campaign_with(options, executor, mutators);
             campaign.import_seeds().unwrap();
+            campaign.fuzzer.pick();
             let id = campaign.fuzzer.corpus.iter().find(|seed| !seed.disabled).unwrap().id;
-            campaign.fuzzer.corpus[id].exec_us = exec_us;
+            campaign.fuzzer.corpus.iter_mut().for_each(|seed| seed.exec_us = exec_us);
             clock.set(Duration::from_micros(exec_us));
             target.does(|_| ExitKind::Ok);
             assert_eq!(stage.run(&mut campaign, id).unwrap(), StageEnd::Finished);

@@ -171,6 +171,10 @@ impl Results {
         *self.failures.entry(place).or_default() += 1;
     }
 
+    pub fn forget_failures(&mut self) {
+        self.failures.clear();
+    }
+
     #[must_use]
     pub fn failures(&self, place: Place) -> u32 {
         self.failures.get(&place).copied().unwrap_or(0)

@@ -112,6 +112,10 @@ impl Default for Step {
     }
 }
 
+/// [`Seed::compared`] of a seed that the stage of comparisons is done with, and of one that it leaves alone.
+pub const COMPARED: u32 = u32::MAX - 1;
+pub const NEVER_COMPARED: u32 = u32::MAX;
+
 /// A kept input and what is known about it.
 #[derive(Clone, Debug, Default)]
 pub struct Seed {
@@ -146,8 +150,8 @@ pub struct Seed {
     pub variable: bool,
     pub favored: bool,
     pub trimmed: bool,
-    /// The stage of comparisons has worked on it.
-    pub compared: bool,
+    /// Rounds in which the stage of comparisons has worked on it, or [`COMPARED`] or [`NEVER_COMPARED`].
+    pub compared: u32,
     /// It holds checksums, or what else has to follow other bytes: its mutants are repaired.
     pub has_fields: bool,
     /// Numbers in it that count other bytes of it were looked for.

@@ -18,13 +18,19 @@ pub(crate) struct Comparing {
     pub(crate) spent: Effort,
     /// It goes on before another seed begins: logs are large, so there is only one.
     pub(crate) paused: Option<Box<Work>>,
+    /// What is left of seeds whose last round was cut.
+    pub(crate) cut: HashMap<SeedId, Box<Work>>,
+    /// No favored seed is left, until there are others.
+    pub(crate) is_idle: bool,
+    /// How often all of them have begun again.
+    pub(crate) repetitions: u32,
 }
 
 /// The work on one seed.
 #[derive(Debug)]
 pub(crate) struct Work {
     pub(crate) id: SeedId,
-    /// In earlier slices.
+    /// In earlier slices of this round.
     pub(crate) spent: Effort,
     /// Inputs that were begun.
     pub(crate) inputs: usize,

@@ -372,7 +372,9 @@ impl<M: ForeignMutators> Fuzzer<M> {
 
     /// The seed whose turn is next; None if none can be used.
     pub fn pick(&mut self) -> Option<SeedId> {
-        self.scheduler.cull(&mut self.corpus);
+        if self.scheduler.cull(&mut self.corpus) {
+            self.comparing.is_idle = false;
+        }
         self.scheduler.pick(&self.corpus, &mut self.rng)
     }
 }

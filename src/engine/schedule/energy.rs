@@ -71,6 +71,13 @@ impl Budget {
         Self { runs: u64::MAX, time }
     }
 
+    /// At least this time, if time counts, and a multiple of it.
+    #[must_use]
+    pub(crate) fn extended(self, least: Duration, factor: u32) -> Self {
+        let extend = |time: Duration| time.max(least).saturating_mul(factor);
+        Self { time: self.time.map(|(time, longest)| (extend(time), extend(longest))), ..self }
+    }
+
     /// Whether these runs, which took that time, have used it up.
     #[must_use]
     pub(crate) fn is_used(&self, runs: u64, time: Duration) -> bool {

@@ -177,10 +177,10 @@ impl Scheduler {
     }
 
     /// Chooses the favourites again if anything changed: seeds that together hit every edge, and,
-    /// if domains guide, seeds that together own every key.
-    pub(crate) fn cull(&mut self, corpus: &mut Corpus) {
+    /// if domains guide, seeds that together own every key. True if it did.
+    pub(crate) fn cull(&mut self, corpus: &mut Corpus) -> bool {
         if !std::mem::take(&mut self.stale_favored) {
-            return;
+            return false;
         }
         let by_length = self.length_only();
         let mut favored = if self.options.guided {
@@ -202,6 +202,7 @@ impl Scheduler {
         }
         self.pending.rebuild(corpus, favored);
         self.stale_weights = true;
+        true
     }
 
     /// The seed for the next turn; None only if every seed is disabled.

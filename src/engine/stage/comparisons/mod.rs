@@ -1,4 +1,4 @@
-//! Comparisons: what the run of a seed compared is turned, once for each favored seed of a target that logs. Where an
+//! Comparisons: what the run of a seed compared is turned, for each favored seed of a target that logs. Where an
 //! operand is a copy of bytes of the seed, the other one replaces them (copies.rs). If that turns nothing, runs
 //! show which bytes decide what is still open, and how (probe.rs).
 
@@ -12,11 +12,13 @@ use super::repair::{self, run_logged};
 use super::share::{FIRST_RUNS, Left, SLICE_TIME, Stop};
 use super::{Stage, StageEnd};
 use crate::comparison::{ComparisonKind, ComparisonLog, Missing, OwnLog, Place, SiteCounts};
-use crate::corpus::{Origin, SeedId, Step};
+use crate::corpus::{COMPARED, Origin, Seed, SeedId, Step};
 use crate::executor::ExitKind;
 use crate::feedback::Verdict;
 use crate::fuzzer::admit::Crash;
-use crate::fuzzer::comparing::{Copies, CopiesPhase, Probe, ProbePhase, Step as WorkStep, Work};
+use crate::fuzzer::comparing::{
+    Comparing, Copies, CopiesPhase, Probe, ProbePhase, Step as WorkStep, Work,
+};
 use crate::fuzzer::door::{Door, Part, Run};
 use crate::fuzzer::{Effort, Fuzzer};
 use crate::mutate::foreign::ForeignMutators;
@@ -26,6 +28,15 @@ use crate::schedule::Budget;
 
 /// Part of the search that the stage may take.
 const SHARE: f64 = 0.1;
+/// The first round of a seed ends after the first input that needs this time, or the budget of a turn. In each round
+/// it is longer, so that a few seeds of many comparisons do not keep all others waiting.
+const FIRST_ROUND: Duration = Duration::from_millis(20);
+const LONGER: u32 = 4;
+const MOST_ROUNDS: u32 = 6;
+/// Work on all favored seeds begins again when so much of the share is left, and twice as much each time.
+const AGAIN: Duration = Duration::from_millis(250);
+/// Bytes of inputs that wait for the next round of a seed.
+const LARGEST_CUT: usize = 1 << 16;
 /// A slice has time for these runs. A run with the log often needs a new process, and the first run of a slice shows
 /// nothing.
 const SLICE_RUNS: u32 = 8;
@@ -48,9 +59,10 @@ impl<D: Door> Stage<D> for Comparisons {
         "comparisons"
     }
 
-    fn wants(&self, door: &mut D, id: SeedId) -> bool {
+    fn wants(&self, door: &mut D, _id: SeedId) -> bool {
         let fuzzer = door.fuzzer();
-        let has_work = is_open(fuzzer, id) || fuzzer.comparing.paused.is_some();
+        let Comparing { is_idle, paused, .. } = &fuzzer.comparing;
+        let has_work = !is_idle || paused.is_some() || may_begin_again(fuzzer);
         // Of what hooks make of an input, places in the input say nothing.
         let is_possible = !fuzzer.foreign_only && !fuzzer.mutators.touch_runs();
         has_work
@@ -61,27 +73,52 @@ impl<D: Door> Stage<D> for Comparisons {
     }
 
     /// An input that turns a comparison is worked on as well, also if it shows nothing that makes it a seed: the
-    /// compiler may have made one branch of several comparisons. Paused work goes on first, whichever seed it is of.
-    fn run(&self, door: &mut D, id: SeedId) -> Result<StageEnd, D::Error> {
+    /// compiler may have made one branch of several comparisons. The time is the stage's, not that of the seed whose turn
+    /// it is: paused work goes on first, then the favored seed comes that had the fewest rounds.
+    fn run(&self, door: &mut D, _id: SeedId) -> Result<StageEnd, D::Error> {
         let fuzzer = door.fuzzer_mut();
-        let mut work = match fuzzer.comparing.paused.take() {
-            Some(work) if !fuzzer.corpus[work.id].disabled => work,
-            Some(_) if !is_open(fuzzer, id) => return Ok(StageEnd::Finished),
-            _ => Box::new(Work::on(fuzzer, id)),
+        if fuzzer.comparing.is_idle && may_begin_again(fuzzer) {
+            begin_again(fuzzer);
+        }
+        let paused = fuzzer.comparing.paused.take();
+        let mut work = match paused.filter(|work| !fuzzer.corpus[work.id].disabled) {
+            Some(work) => work,
+            None => match next_seed(fuzzer) {
+                Some(id) => match fuzzer.comparing.cut.remove(&id) {
+                    Some(work) => work,
+                    None => Box::new(Work::on(fuzzer, id)),
+                },
+                None => {
+                    fuzzer.comparing.is_idle = true;
+                    return Ok(StageEnd::Finished);
+                }
+            },
         };
+        let round = fuzzer.corpus[work.id].compared;
+        let after = if round < MOST_ROUNDS { round + 1 } else { COMPARED };
         let Some(budget) = fuzzer.budget(work.id) else {
-            let is_own = work.id == id;
-            return Ok(if is_own { StageEnd::TurnOver } else { StageEnd::Finished });
+            fuzzer.corpus[work.id].compared = after;
+            return Ok(StageEnd::Finished);
         };
-        fuzzer.corpus[work.id].compared = true;
         fuzzer.limit_mutants_of(work.id);
-        let limit = Limit::new(fuzzer, budget.longest(), work.spent);
+        let budget = budget.longest().extended(FIRST_ROUND, LONGER.saturating_pow(round));
+        let limit = Limit::new(fuzzer, budget, work.spent);
         let end = door.timed(Part::Comparisons, |door| solve(door, &mut work, limit));
+        let is_cut = end.is_err() || limit.is_reached(door);
         let fuzzer = door.fuzzer_mut();
         let done = fuzzer.effort().since(limit.begin);
         fuzzer.comparing.spent = fuzzer.comparing.spent.and(done);
+        if !matches!(end, Err(Stop::Spent)) {
+            fuzzer.corpus[work.id].compared = if is_cut { after } else { COMPARED };
+        }
         match end {
-            Ok(()) => Ok(StageEnd::Finished),
+            Ok(()) => {
+                if is_cut && work.is_small() {
+                    work.begin_round();
+                    fuzzer.comparing.cut.insert(work.id, work);
+                }
+                Ok(StageEnd::Finished)
+            }
             Err(Stop::Spent) => {
                 work.spent = work.spent.and(done);
                 fuzzer.comparing.paused = Some(work);
@@ -93,9 +130,30 @@ impl<D: Door> Stage<D> for Comparisons {
     }
 }
 
-/// The stage has not begun with the seed, and should.
-fn is_open<M>(fuzzer: &Fuzzer<M>, id: SeedId) -> bool {
-    fuzzer.corpus[id].favored && !fuzzer.corpus[id].compared
+/// The favored seed that had the fewest rounds, or one that was favored then: another seed with its edges has not the
+/// inputs that are left of its round. The oldest one of several.
+fn next_seed<M>(fuzzer: &Fuzzer<M>) -> Option<SeedId> {
+    let cut = &fuzzer.comparing.cut;
+    let is_wanted = |seed: &Seed| seed.favored || cut.contains_key(&seed.id);
+    let is_open = |seed: &&Seed| is_wanted(seed) && !seed.disabled && seed.compared < COMPARED;
+    let open = fuzzer.corpus.iter().filter(is_open);
+    open.min_by_key(|seed| (seed.compared, !seed.favored)).map(|seed| seed.id)
+}
+
+/// All favored seeds are done, and much of the stage's share is left. Its runs are drawn: it may have been unlucky.
+fn may_begin_again<M: ForeignMutators>(fuzzer: &Fuzzer<M>) -> bool {
+    let Comparing { spent, repetitions, .. } = fuzzer.comparing;
+    let time = AGAIN.saturating_mul(2u32.saturating_pow(repetitions));
+    fuzzer.counts_time()
+        && !Left::of(fuzzer, spent, SHARE).is_used_by(Effort { runs: u64::MAX, time })
+}
+
+fn begin_again<M>(fuzzer: &mut Fuzzer<M>) {
+    fuzzer.comparing.is_idle = false;
+    fuzzer.comparing.repetitions += 1;
+    fuzzer.results.forget_failures();
+    let done = fuzzer.corpus.iter_mut().filter(|seed| seed.compared == COMPARED);
+    done.for_each(|seed| seed.compared = 0);
 }
 
 /// Whether there is so much of its share left for the stage that it is worth a slice. The first one comes at once.
@@ -160,6 +218,16 @@ impl Work {
         }
     }
 
+    /// Its inputs can be kept until the next round: there may be as many works as favored seeds.
+    fn is_small(&self) -> bool {
+        let bytes = self.fresh.iter().chain(&self.unprobed).map(Vec::len);
+        (1..=LARGEST_CUT).contains(&bytes.sum())
+    }
+
+    fn begin_round(&mut self) {
+        (self.spent, self.inputs, self.lengthened) = (Effort::default(), 0, 0);
+    }
+
     /// The newest input first: behind a comparison comes another one. A probe costs more, so that comes when there are
     /// no copies left.
     fn next_step(&mut self) -> Option<WorkStep> {
@@ -192,6 +260,7 @@ fn solve<D: Door>(door: &mut D, work: &mut Work, limit: Limit) -> Result<(), Sto
                 let turning = copies::turn(door, id, copies, limit)?;
                 let input = std::mem::take(&mut copies.input);
                 match turning.is_empty() {
+                    _ if limit.is_reached(door) => work.fresh.push(input),
                     true => work.unprobed.push_back(input),
                     // What turned lies behind it, and comes first.
                     false => work.unprobed.push_front(input),
@@ -200,7 +269,9 @@ fn solve<D: Door>(door: &mut D, work: &mut Work, limit: Limit) -> Result<(), Sto
             }
             Some(WorkStep::Probe(probe)) => {
                 let turning = probe::turn(door, id, probe, limit)?;
-                if turning.is_empty() && work.lengthened < MOST_LENGTHENED {
+                if limit.is_reached(door) {
+                    work.unprobed.push_back(std::mem::take(&mut probe.input));
+                } else if turning.is_empty() && work.lengthened < MOST_LENGTHENED {
                     work.lengthened += 1;
                     let mut longer = std::mem::take(&mut probe.input);
                     extend(door, &mut longer);
