@@ -71,11 +71,11 @@ impl Budget {
         Self { runs: u64::MAX, time }
     }
 
-    /// At least this time, if time counts, and a multiple of it.
+    /// A multiple of its time, if time counts.
     #[must_use]
-    pub(crate) fn extended(self, least: Duration, factor: u32) -> Self {
-        let extend = |time: Duration| time.max(least).saturating_mul(factor);
-        Self { time: self.time.map(|(time, longest)| (extend(time), extend(longest))), ..self }
+    pub(crate) fn times(self, factor: u32) -> Self {
+        let longer = |time: Duration| time.saturating_mul(factor);
+        Self { time: self.time.map(|(time, longest)| (longer(time), longer(longest))), ..self }
     }
 
     /// Whether these runs, which took that time, have used it up.

@@ -28,9 +28,8 @@ use crate::schedule::Budget;
 
 /// Part of the search that the stage may take.
 const SHARE: f64 = 0.1;
-/// The first round of a seed ends after the first input that needs this time, or the budget of a turn. In each round
-/// it is longer, so that a few seeds of many comparisons do not keep all others waiting.
-const FIRST_ROUND: Duration = Duration::from_millis(20);
+/// The first round of a seed ends after the input under way when the budget of a turn is used, which is milliseconds on
+/// a quick target: most seeds are done then. In each round it is longer.
 const LONGER: u32 = 4;
 const MOST_ROUNDS: u32 = 6;
 /// Work on all favored seeds begins again when so much of the share is left, and twice as much each time.
@@ -101,7 +100,7 @@ impl<D: Door> Stage<D> for Comparisons {
             return Ok(StageEnd::Finished);
         };
         fuzzer.limit_mutants_of(work.id);
-        let budget = budget.longest().extended(FIRST_ROUND, LONGER.saturating_pow(round));
+        let budget = budget.longest().times(LONGER.saturating_pow(round));
         let limit = Limit::new(fuzzer, budget, work.spent);
         let end = door.timed(Part::Comparisons, |door| solve(door, &mut work, limit));
         let is_cut = end.is_err() || limit.is_reached(door);
