@@ -34,8 +34,9 @@ const LONGER: u32 = 4;
 const MOST_ROUNDS: u32 = 6;
 /// Work on all favored seeds begins again when so much of the share is left, and twice as much each time.
 const AGAIN: Duration = Duration::from_millis(250);
-/// Bytes of inputs that wait for the next round of a seed.
+/// Bytes of inputs that wait for the next round of a seed, and seeds that have some. Others begin with the seed again.
 const LARGEST_CUT: usize = 1 << 16;
+const MOST_CUT: usize = 512;
 /// A slice has time for these runs. A run with the log often needs a new process, and the first run of a slice shows
 /// nothing.
 const SLICE_RUNS: u32 = 8;
@@ -112,7 +113,7 @@ impl<D: Door> Stage<D> for Comparisons {
         }
         match end {
             Ok(()) => {
-                if is_cut && work.is_small() {
+                if is_cut && work.is_small() && fuzzer.comparing.cut.len() < MOST_CUT {
                     work.begin_round();
                     fuzzer.comparing.cut.insert(work.id, work);
                 }
@@ -217,7 +218,7 @@ impl Work {
         }
     }
 
-    /// Its inputs can be kept until the next round: there may be as many works as favored seeds.
+    /// Its inputs can be kept until the next round.
     fn is_small(&self) -> bool {
         let bytes = self.fresh.iter().chain(&self.unprobed).map(Vec::len);
         (1..=LARGEST_CUT).contains(&bytes.sum())
@@ -258,11 +259,13 @@ fn solve<D: Door>(door: &mut D, work: &mut Work, limit: Limit) -> Result<(), Sto
             Some(WorkStep::Copies(copies)) => {
                 let turning = copies::turn(door, id, copies, limit)?;
                 let input = std::mem::take(&mut copies.input);
-                match turning.is_empty() {
-                    _ if limit.is_reached(door) => work.fresh.push(input),
-                    true => work.unprobed.push_back(input),
+                if limit.is_reached(door) {
+                    work.fresh.push(input);
+                } else if turning.is_empty() {
+                    work.unprobed.push_back(input);
+                } else {
                     // What turned lies behind it, and comes first.
-                    false => work.unprobed.push_front(input),
+                    work.unprobed.push_front(input);
                 }
                 turning
             }
