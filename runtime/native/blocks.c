@@ -299,7 +299,7 @@ HIDDEN void ffuzz_blocks_prepare(const uint8_t *unseen) {
     set_all();
 }
 
-/* Each word is read once: nothing else counts while no run is under way. */
+/* No run is under way, so nothing counts meanwhile. */
 HIDDEN void ffuzz_blocks_take_executions(void (*take)(uint32_t file, uint32_t at, uint64_t count)) {
   for (uint32_t i = 0; i < code_count; i++) {
     const struct code *code = &codes[i];

@@ -397,9 +397,8 @@ impl ForkServer {
     /// After a run that ended the child, and the same with fork.
     fn count_forks(&mut self, status: i32, fork: ExitKind) {
         let runs = self.execs;
-        let Some(policy) = self.snapshot.as_mut().filter(|policy| policy.forks_too_often()) else {
-            return;
-        };
+        let too_many = |policy: &&mut Policy| !policy.left && policy.forks_too_often();
+        let Some(policy) = self.snapshot.as_mut().filter(too_many) else { return };
         let is_crash = matches!(fork, ExitKind::Crash { .. });
         if policy.prologue > 0 && !is_crash {
             self.shorten_prologue(0);

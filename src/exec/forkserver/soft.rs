@@ -9,7 +9,8 @@ use std::time::{Duration, Instant};
 use super::ForkServer;
 use ffuzz_sys::load;
 
-/// A run with a log takes longer: up to 2.5 times in a build, a hundred times with breakpoints.
+/// A run with a log takes longer, up to 2.5 times in a build and a hundred times with breakpoints: its limit is that
+/// of this many runs, which is 300 usual ones, and at least this time.
 const LOGGED: u32 = 30;
 const SHORTEST_LOGGED: Duration = Duration::from_millis(100);
 

@@ -206,19 +206,10 @@ pub(super) fn sites(path: &Path, domains: &[NativeDomain]) -> Vec<Site> {
     let identity = identity(path);
     let mut sites = Vec::new();
     for (place, counted) in calls(path, &code) {
-        let (file, line) = code.place(place.at);
-        for domain in domains.iter().filter(|domain| counted.counts_in(**domain)) {
-            sites.push(Site {
-                domain: domain.name().into(),
-                key: key(identity, place.next as u32),
-                count: 1,
-                file: file.as_str().into(),
-                line,
-                column: 0,
-                function: code.function(place.at).into(),
-                what: counted.what().into(),
-            });
-        }
+        let key = key(identity, place.next as u32);
+        let counting = domains.iter().filter(|domain| counted.counts_in(**domain));
+        sites
+            .extend(counting.map(|domain| code.site(domain.name(), key, place.at, counted.what())));
     }
     sites
 }

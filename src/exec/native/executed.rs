@@ -17,18 +17,7 @@ pub(super) fn sites(path: &Path) -> Vec<Site> {
         let first = blocks.starts.partition_point(|at| *at < range.start);
         blocks.starts[first..].iter().take_while(|at| **at < range.end)
     });
-    let site = |at: &u64| {
-        let (file, line) = code.place(*at);
-        Site {
-            domain: NativeDomain::Perf.name().into(),
-            key: key(identity, *at as u32),
-            count: 1,
-            file: file.into(),
-            line,
-            column: 0,
-            function: code.function(*at).into(),
-            what: "block".into(),
-        }
-    };
+    let domain = NativeDomain::Perf.name();
+    let site = |at: &u64| code.site(domain, key(identity, *at as u32), *at, "block");
     starts.map(site).collect()
 }

@@ -100,8 +100,7 @@ impl Native {
             return Err(TargetError::NoLibrary { names: objects.missing });
         }
         let choice = native.modules.as_deref().map_or(Choice::Own, Choice::parse);
-        let executions = native.domains.iter().any(|domain| domain.counts_blocks());
-        let amount = if executions { Amount::Executions } else { Amount::Hits };
+        let amount = Amount::of(&native.domains);
         let mut table = table::Table::counting(amount);
         let mut compared = Vec::new();
         let (mut is_empty, mut known) = (true, Known::default());
@@ -165,17 +164,7 @@ impl Native {
             let code = Code::decoded(&compared.path)?;
             let numbered = compared.sites.iter().zip(compared.first..);
             let site = |(site, number): (&CompareSite, u32)| {
-                let (file, line) = code.place(site.at);
-                Site {
-                    domain: "log".into(),
-                    key: number,
-                    count: 1,
-                    file: file.into(),
-                    line,
-                    column: 0,
-                    function: code.function(site.at).into(),
-                    what: site.what().into(),
-                }
+                code.site("log", number, site.at, &site.what())
             };
             Some(numbered.map(site).collect::<Vec<_>>())
         };
@@ -184,7 +173,7 @@ impl Native {
 
     /// Domains are about executions of blocks.
     pub(super) fn counts_blocks(&self) -> bool {
-        self.domains.iter().any(|domain| domain.counts_blocks())
+        Amount::of(&self.domains) == Amount::Executions
     }
 
     /// The places that domains count, likewise.

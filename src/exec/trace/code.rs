@@ -11,6 +11,7 @@ use object::{Object, ObjectSegment, ObjectSymbol, SegmentFlags, SymbolKind};
 
 use crate::blocks::Blocks;
 use crate::lines::{LineMap, Reached, Source};
+use ffuzz_engine::domain::Site;
 
 /// Called by the loader when it has loaded code or is about to (its interface for debuggers).
 const LOADED: &str = "_dl_debug_state";
@@ -170,11 +171,21 @@ impl Code {
         Spot { offset: self.offset(block), function: self.function(address), file, line }
     }
 
-    /// File and line of an address; without debug information `NAME+0xOFFSET` and 0.
+    /// The name of a key that stands for an address: its file and line, without debug information `NAME+0xOFFSET`.
     #[must_use]
-    pub(crate) fn place(&self, address: u64) -> (String, u32) {
+    pub(crate) fn site(&self, domain: &str, key: u32, address: u64, what: &str) -> Site {
         let offset = || format!("{}+{:#x}", self.name, self.offset_of(address));
-        self.line(address).unwrap_or_else(|| (offset(), 0))
+        let (file, line) = self.line(address).unwrap_or_else(|| (offset(), 0));
+        Site {
+            domain: domain.into(),
+            key,
+            count: 1,
+            file: file.into(),
+            line,
+            column: 0,
+            function: self.function(address).into(),
+            what: what.into(),
+        }
     }
 
     /// The lines that a run of these blocks reaches, in files by their full names.

@@ -10,6 +10,7 @@ mod function;
 mod writer;
 
 use crate::blocks::{Blocks, branches, code};
+use ffuzz_config::options::NativeDomain;
 use function::Function;
 use writer::Writer;
 
@@ -37,6 +38,16 @@ pub(super) enum Amount {
     Hits,
     /// The executions of each block as well, in eight bytes.
     Executions,
+}
+
+impl Amount {
+    /// What these domains need.
+    pub(super) fn of(domains: &[NativeDomain]) -> Self {
+        match domains.iter().any(|domain| domain.counts_blocks()) {
+            true => Self::Executions,
+            false => Self::Hits,
+        }
+    }
 }
 
 /// What shows that a block ran. Only the first one needs a breakpoint in the original place.
