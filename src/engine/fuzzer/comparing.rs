@@ -22,8 +22,6 @@ pub(crate) struct Comparing {
     pub(crate) cut: HashMap<SeedId, Box<Work>>,
     /// No favored seed is left, until there are others.
     pub(crate) is_idle: bool,
-    /// How often all of them have begun again.
-    pub(crate) repetitions: u32,
 }
 
 /// The work on one seed.

@@ -32,7 +32,7 @@ const SHARE: f64 = 0.1;
 /// a quick target: most seeds are done then. In each round it is longer.
 const LONGER: u32 = 4;
 const MOST_ROUNDS: u32 = 6;
-/// Work on all favored seeds begins again when so much of the share is left, and twice as much each time.
+/// Work on all favored seeds begins again when so much of the share is left, and no less than half of it.
 const AGAIN: Duration = Duration::from_millis(250);
 /// Bytes of inputs that wait for the next round of a seed, and seeds that have some. Others begin with the seed again.
 const LARGEST_CUT: usize = 1 << 16;
@@ -142,15 +142,14 @@ fn next_seed<M>(fuzzer: &Fuzzer<M>) -> Option<SeedId> {
 
 /// All favored seeds are done, and much of the stage's share is left. Its runs are drawn: it may have been unlucky.
 fn may_begin_again<M: ForeignMutators>(fuzzer: &Fuzzer<M>) -> bool {
-    let Comparing { spent, repetitions, .. } = fuzzer.comparing;
-    let time = AGAIN.saturating_mul(2u32.saturating_pow(repetitions));
+    let spent = fuzzer.comparing.spent;
+    let time = spent.time.max(AGAIN);
     fuzzer.counts_time()
         && !Left::of(fuzzer, spent, SHARE).is_used_by(Effort { runs: u64::MAX, time })
 }
 
 fn begin_again<M>(fuzzer: &mut Fuzzer<M>) {
     fuzzer.comparing.is_idle = false;
-    fuzzer.comparing.repetitions += 1;
     fuzzer.results.forget_failures();
     let done = fuzzer.corpus.iter_mut().filter(|seed| seed.compared == COMPARED);
     done.for_each(|seed| seed.compared = 0);
