@@ -7,6 +7,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::Mutex;
 
+use ffuzz::config::env::{self, VariableStatus};
+
 use super::kinds::{Fuzzer, Kind};
 use super::peers::Afl;
 use super::{Failure, fail};
@@ -99,14 +101,16 @@ impl Builder {
         Ok(object.display().to_string())
     }
 
-    /// A copy of the executable, so that the next edit does not change what runs. Variables may also be for
-    /// its compiler.
+    /// A copy of the executable, so that the next edit does not change what runs. Kinds that differ by nothing that
+    /// its compiler reads share their targets.
     fn ffuzz(&self, program: &Path, commit: String, kind: &Kind) -> Result<Built, Failure> {
         let bytes = fs::read(program).map_err(|error| {
             fail(format!("{}: {error}", program.display()), "run: make compare")
         })?;
-        let id = format!("ffuzz-{}", hash(&(&bytes, &kind.variables)));
-        let mut built = Built { commit, variables: kind.variables.clone(), ..self.blank(&id) };
+        let of_compiler = kind.variables.iter().filter(|(name, _)| is_of_compiler(name));
+        let variables: Vec<_> = of_compiler.cloned().collect();
+        let id = format!("ffuzz-{}", hash(&(&bytes, &variables)));
+        let mut built = Built { commit, variables, ..self.blank(&id) };
         built.fuzzer = built.folder.join("ffuzz");
         if !built.fuzzer.exists() {
             fs::create_dir_all(&built.folder).expect("folder for a build");
@@ -261,6 +265,15 @@ fn recipe() -> String {
         .collect();
     files.sort();
     hash(&files.iter().map(|file| fs::read(file).unwrap_or_default()).collect::<Vec<_>>())
+}
+
+/// Whether a variable may change what the compiler makes. One that no table knows may, unless its name says that it
+/// switches an experiment of the fuzzer.
+fn is_of_compiler(name: &str) -> bool {
+    match env::find(name) {
+        Some(row) => row.status == VariableStatus::Compiler || row.command == "cc",
+        None => !name.starts_with("FFUZZ_TRY_"),
+    }
 }
 
 fn hash(value: &impl Hash) -> String {
