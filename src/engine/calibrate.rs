@@ -93,7 +93,7 @@ fn measure(
             result.path_hash = coverage::path_hash(run.edges);
             result.reached = judge.reached(&run);
         } else if first != run.edges {
-            note_differences(&first, run.edges, &mut varies);
+            coverage::add_differences(&first, run.edges, &mut varies);
             planned = planned.max(RUNS_VARIABLE);
         }
     }
@@ -105,11 +105,6 @@ fn measure(
     result.unstable = varies;
     judge.ignore_edges(&result.unstable);
     Ok(result)
-}
-
-fn note_differences(first: &[u8], now: &[u8], varies: &mut Vec<u32>) {
-    let differing = (0u32..).zip(first.iter().zip(now)).filter(|(_, (a, b))| a != b);
-    varies.extend(differing.map(|(index, _)| index));
 }
 
 #[cfg(test)]

@@ -1,6 +1,8 @@
 //! Where a corpus is stuck: comparisons that its runs come to, and that always come to the same.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::BTreeSet;
+
+use rustc_hash::FxHashMap as HashMap;
 
 use super::{Comparison, ComparisonKind, ComparisonLog, Operand};
 

@@ -13,6 +13,8 @@ pub use results::{Occurrences, Place, Results};
 
 use std::hash::{Hash, Hasher};
 
+use rustc_hash::FxHasher;
+
 /// Bytes of an entry.
 const ENTRY: usize = 24;
 
@@ -166,10 +168,8 @@ impl<'a> ComparisonLog<'a> {
     /// same one have taken the same path, as far as comparisons decide it.
     #[must_use]
     pub fn path(&self) -> u64 {
-        let mut hasher = std::hash::DefaultHasher::new();
-        for comparison in self.iter() {
-            (comparison.site, comparison.result()).hash(&mut hasher);
-        }
+        let mut hasher = FxHasher::default();
+        self.iter().for_each(|comparison| (comparison.site, comparison.result()).hash(&mut hasher));
         hasher.finish()
     }
 

@@ -1,8 +1,9 @@
 //! What comparisons have come to, by site and occurrence.
 
 use std::cmp::Ordering;
-use std::collections::HashMap;
 use std::hash::{Hash, Hasher};
+
+use rustc_hash::FxHashMap as HashMap;
 
 use super::{Comparison, ComparisonKind, ComparisonLog};
 

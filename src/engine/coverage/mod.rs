@@ -90,6 +90,12 @@ fn words(bytes: &[u8]) -> impl Iterator<Item = u64> + '_ {
         .chain((!rest.is_empty()).then(|| u64::from_le_bytes(last)))
 }
 
+/// Where something is not zero: the blocks of a map with their offsets, without those that are zero throughout.
+fn hit_blocks(edges: &[u8]) -> impl Iterator<Item = (usize, &[u8])> {
+    let blocks = edges.chunks(BLOCK).enumerate().map(|(index, block)| (BLOCK * index, block));
+    blocks.filter(|(_, block)| block.iter().fold(0, |all, count| all | count) != 0)
+}
+
 /// True if a run shows anything that `virgin` does not know. Reads only: this is what every
 /// ordinary run pays, and most of a map is zero.
 #[must_use]
@@ -111,11 +117,14 @@ pub fn is_new(edges: &[u8], virgin: &[u8], classes: Classes) -> bool {
 pub fn merge(edges: &[u8], virgin: &mut [u8], classes: Classes) -> Novelty {
     assert_eq!(edges.len(), virgin.len(), "map and virgin map have one size");
     let mut novelty = Novelty::None;
-    for (count, virgin) in edges.iter().zip(virgin).filter(|(count, _)| **count != 0) {
-        let class = classify_one(*count, classes);
-        if class & *virgin != 0 {
-            novelty = novelty.max(if *virgin == 0xff { Novelty::Edge } else { Novelty::Count });
-            *virgin &= !class;
+    for (start, block) in hit_blocks(edges) {
+        let counts = block.iter().zip(&mut virgin[start..]);
+        for (count, virgin) in counts.filter(|(count, _)| **count != 0) {
+            let class = classify_one(*count, classes);
+            if class & *virgin != 0 {
+                novelty = novelty.max(if *virgin == 0xff { Novelty::Edge } else { Novelty::Count });
+                *virgin &= !class;
+            }
         }
     }
     novelty
@@ -124,7 +133,19 @@ pub fn merge(edges: &[u8], virgin: &mut [u8], classes: Classes) -> Novelty {
 /// Indices of the edges hit, ascending.
 #[must_use]
 pub fn trace(edges: &[u8]) -> Box<[u32]> {
-    (0u32..).zip(edges).filter(|(_, count)| **count != 0).map(|(index, _)| index).collect()
+    let hits = hit_blocks(edges).flat_map(|(start, block)| {
+        (start as u32..).zip(block).filter(|(_, count)| **count != 0).map(|(index, _)| index)
+    });
+    hits.collect()
+}
+
+/// Adds the indices of the counters that differ between two maps of one size.
+pub fn add_differences(one: &[u8], other: &[u8], differing: &mut Vec<u32>) {
+    let blocks = one.chunks(BLOCK).zip(other.chunks(BLOCK)).enumerate();
+    for (index, (one, other)) in blocks.filter(|(_, (one, other))| one != other) {
+        let counters = ((BLOCK * index) as u32..).zip(one.iter().zip(other));
+        differing.extend(counters.filter(|(_, (a, b))| a != b).map(|(index, _)| index));
+    }
 }
 
 /// Number of edges hit.

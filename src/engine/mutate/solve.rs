@@ -1,7 +1,8 @@
 //! Edits of an input that may turn a comparison of its run: where one operand is a copy of bytes of the input, the
 //! other one takes its place (input-to-state correspondence: Aschermann and others, REDQUEEN, NDSS 2019).
 
-use std::collections::{HashMap, HashSet};
+use memchr::{memchr_iter, memchr2_iter};
+use rustc_hash::{FxHashMap as HashMap, FxHashSet as HashSet};
 
 use super::{Rng, below};
 use crate::comparison::{Comparison, ComparisonKind, ComparisonLog, Occurrences, Operand, Place};
@@ -69,10 +70,10 @@ pub fn edits(run: Logged<'_>, is_open: impl Fn(Place, ComparisonKind) -> bool) -
     let pairs = pairs.map(|(plain, colored)| (occurrences.place(&plain), plain, colored));
     let open = pairs.filter(|(place, plain, _)| is_open(*place, plain.kind));
     let (at, kind) = (Place { site: 0, occurrence: 0 }, ComparisonKind::Equal);
-    let (searched, known) = (0, HashSet::new());
+    let (searched, known) = (0, HashSet::default());
     let (edits, is_partial) = (Vec::new(), log.is_partial());
     let mut solver = Solver { input, colored, at, kind, is_partial, searched, edits, known };
-    let (mut seen, mut of_site) = (HashSet::new(), HashMap::<u32, usize>::new());
+    let (mut seen, mut of_site) = (HashSet::default(), HashMap::<u32, usize>::default());
     for (place, plain, colored) in open {
         let count = of_site.entry(plain.site).or_default();
         let is_new = seen.insert((plain.site, plain.a, plain.b, colored.a, colored.b));
@@ -281,13 +282,7 @@ impl Solver<'_> {
         if self.searched > MOST_SEARCHED {
             return Vec::new();
         }
-        let is_equal = |window: &[u8]| match ignores_case {
-            true => window.eq_ignore_ascii_case(what),
-            false => window == what,
-        };
-        let windows = self.colored.windows(what.len()).enumerate();
-        let found = windows.filter(|(_, window)| is_equal(window)).map(|(at, _)| at);
-        let places: Vec<usize> = found.take(MOST_PLACES).collect();
+        let places = places_of(what, self.colored, ignores_case);
         self.searched += match places.last() {
             Some(last) if places.len() == MOST_PLACES => *last,
             _ => self.colored.len(),
@@ -302,6 +297,20 @@ impl Solver<'_> {
             let (inserted, place, kind) = (inserted.into(), self.at, self.kind);
             self.edits.push(Edit { at, removed, inserted, op, place, kind });
         }
+    }
+}
+
+/// Where `what` begins in the input, at most [`MOST_PLACES`] times; it may overlap itself.
+fn places_of(what: &[u8], input: &[u8], ignores_case: bool) -> Vec<usize> {
+    let Some(&first) = what.first() else { return Vec::new() };
+    let window = |at: usize| input.get(at..at + what.len());
+    if ignores_case {
+        let firsts = memchr2_iter(first.to_ascii_lowercase(), first.to_ascii_uppercase(), input);
+        let is_equal = |at: &usize| window(*at).is_some_and(|part| part.eq_ignore_ascii_case(what));
+        firsts.filter(is_equal).take(MOST_PLACES).collect()
+    } else {
+        let is_equal = |at: &usize| window(*at) == Some(what);
+        memchr_iter(first, input).filter(is_equal).take(MOST_PLACES).collect()
     }
 }
 
