@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::Mutex;
 
-use ffuzz::config::env::{self, VariableStatus};
+use ffuzz::config::env;
 
 use super::kinds::{Fuzzer, Kind};
 use super::peers::Afl;
@@ -267,13 +267,11 @@ fn recipe() -> String {
     hash(&files.iter().map(|file| fs::read(file).unwrap_or_default()).collect::<Vec<_>>())
 }
 
-/// Whether a variable may change what the compiler makes. One that no table knows may, unless its name says that it
-/// switches an experiment of the fuzzer.
+/// Whether a variable may change what the compiler makes: only those of the fuzzer alone, and those whose names say that
+/// they switch an experiment of it, do not.
 fn is_of_compiler(name: &str) -> bool {
-    match env::find(name) {
-        Some(row) => row.status == VariableStatus::Compiler || row.command == "cc",
-        None => !name.starts_with("FFUZZ_TRY_"),
-    }
+    let is_of_fuzzer = env::find(name).is_some_and(|row| row.command == "fuzz");
+    !is_of_fuzzer && !name.starts_with("FFUZZ_TRY_")
 }
 
 fn hash(value: &impl Hash) -> String {

@@ -167,6 +167,8 @@ impl StateFiles {
             edges: seed.edges,
             trace: seed.trace.clone(),
             keys: claims.get(&seed.id).cloned().unwrap_or_default(),
+            lengths: seed.lengths.clone(),
+            measured: seed.measured,
             changed_at: seed.changed_at,
             handicap: seed.handicap,
             fuzzed: seed.fuzzed,
@@ -218,6 +220,13 @@ pub(super) fn adopt(fuzzer: &mut Fuzzer<Mutators>, seed: &Seed, known: &KnownSee
         path_hash: known.path_hash,
         edges: known.edges,
         trace: known.trace.clone(),
+        lengths: known
+            .lengths
+            .iter()
+            .filter(|length| length.fits(seed.data.len()))
+            .copied()
+            .collect(),
+        measured: known.measured,
         changed_at: if known.changed_at < len { known.changed_at } else { 0 },
         handicap: known.handicap,
         fuzzed: known.fuzzed,

@@ -504,3 +504,14 @@ fn every_dictionary_of_afl_is_loaded() {
         dir.fuzz(&words, &outcomes(), "none").run().expect(0);
     }
 }
+
+#[test]
+fn deterministic_steps_come_always_or_never() {
+    let dir = TestDir::with_seed("a seed of some bytes");
+    for (options, is_done) in [("-D", true), ("-z", false)] {
+        dir.fuzz(&format!("{options} -s 1 -E 30000"), &outcomes(), "none").run().expect(0);
+        let done = dir.names("out/default/queue/.state/deterministic_done");
+        assert_eq!(!done.is_empty(), is_done, "{options}: {done:?}");
+        fs::remove_dir_all(dir.path("out")).unwrap();
+    }
+}

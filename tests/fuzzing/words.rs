@@ -1,6 +1,7 @@
 //! Words: what `ffuzz-cc` collects from sources, and what a campaign makes of them.
 
 use std::fmt::Write as _;
+use std::fs;
 use std::process::Command;
 
 use crate::common;
@@ -84,14 +85,23 @@ fn words_of_a_library_are_those_of_its_programs_too() {
     assert!(words.contains("string_7=\"from-the-program\""), "{words}");
 }
 
+/// Without the log nothing else opens them.
 #[test]
 fn words_open_the_gates_of_a_target() {
     let dir = TestDir::with_seed("a seed that has no word of the format");
-    let target = target("words.c", "-fsanitize=fuzzer");
-    let job = dir.fuzz("-V 120", &target, "").env("AFL_BENCH_UNTIL_CRASH", "1");
-    job.run().expect(0);
+    let source = repository("tests/targets/words.c").display().to_string();
+    build(&dir, &[("FFUZZ_NO_LOG", "1")], &format!("-fsanitize=fuzzer {source} -o t"));
+    let job = |runs: u64| {
+        let job = dir.fuzz(&format!("-s 1 -E {runs}"), &dir.path("t"), "");
+        job.env("AFL_BENCH_UNTIL_CRASH", "1")
+    };
+    job(20_000_000).run().expect(0);
     assert!(!dir.crashes().is_empty());
     assert_eq!(dir.stat("auto_dict_entries"), 12);
+    let runs = dir.stat("execs_done");
+    fs::remove_dir_all(dir.path("out")).unwrap();
+    job(2 * runs).env("AFL_NO_AUTODICT", "1").run().expect(0);
+    assert_eq!(dir.crashes(), Vec::<String>::new(), "after {runs} runs with words");
 }
 
 #[test]

@@ -8,6 +8,7 @@ use std::path::Path;
 use serde::{Deserialize, Serialize};
 
 use super::OutputError;
+use ffuzz_engine::corpus::Length;
 use ffuzz_engine::feedback::Lessons;
 use ffuzz_event::StageYield;
 use ffuzz_mutators::states::StoredStates;
@@ -100,6 +101,10 @@ pub struct KnownSeed {
     /// Keys and bits that it owns.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub keys: Vec<(u32, u32)>,
+    /// Numbers in it that count other bytes of it, and whether they were looked for.
+    #[serde(skip_serializing_if = "<[Length]>::is_empty")]
+    pub lengths: Box<[Length]>,
+    pub measured: bool,
     pub changed_at: u32,
     pub handicap: u32,
     pub fuzzed: u32,
@@ -239,6 +244,8 @@ mod tests {
         let keys = vec![(7, 0), (8, 4)];
         let seed =
             KnownSeed { name: "id:000000,x".into(), hash: u64::MAX, keys, ..KnownSeed::default() };
+        let length = Length { at: 4, width: 2, is_big: true, from: 6 };
+        let seed = KnownSeed { lengths: [length].into(), measured: true, ..seed };
         let known = State { target: 7, seeds: vec![seed], ..State::default() };
         fs::write(&path, known.text()).unwrap();
         assert_eq!(State::load(&path).unwrap(), known);

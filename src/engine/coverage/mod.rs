@@ -70,13 +70,21 @@ pub fn classify_one(count: u8, classes: Classes) -> u8 {
 /// Classifies eight counters at once.
 #[must_use]
 pub(crate) fn classify(word: u64) -> u64 {
-    u64::from_le_bytes(word.to_le_bytes().map(|count| CLASSES[usize::from(count)]))
+    each_byte(word, |count| CLASSES[usize::from(count)])
+}
+
+/// A loop, because `map` of an array is no inlined call in every build.
+#[inline]
+fn each_byte(word: u64, change: impl Fn(u8) -> u8) -> u64 {
+    let mut bytes = word.to_le_bytes();
+    bytes.iter_mut().for_each(|byte| *byte = change(*byte));
+    u64::from_le_bytes(bytes)
 }
 
 fn reduce(word: u64, classes: Classes) -> u64 {
     match classes {
         Classes::Counts => classify(word),
-        Classes::Binary => u64::from_le_bytes(word.to_le_bytes().map(|n| u8::from(n != 0))),
+        Classes::Binary => each_byte(word, |count| u8::from(count != 0)),
     }
 }
 

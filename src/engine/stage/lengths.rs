@@ -243,6 +243,7 @@ mod tests {
 
     use super::super::fake::Search;
     use super::super::havoc::Havoc;
+    use super::super::trim::Trimming;
     use super::*;
     use crate::executor::ExitKind;
     use crate::fake::FakeExecutor;
@@ -302,6 +303,25 @@ mod tests {
         assert_eq!(Lengths.run(search, id).unwrap(), StageEnd::Finished);
         assert!(!Stage::<Search>::wants(&Lengths, search, id));
         search.0.corpus[id].lengths.to_vec()
+    }
+
+    /// Three chunks of which only the types count: their data go, as far as a block of the trimming fits in, and every
+    /// number follows.
+    #[test]
+    fn trimming_keeps_lengths_right() {
+        let mut search = search(parse);
+        let input = file([30, 40, 50]);
+        let lengths = found(&mut search, input.clone());
+        let id = search.0.pick().unwrap();
+        search.0.corpus[id].trimmed = false;
+        Trimming.run(&mut search, id).unwrap();
+        let seed = search.0.corpus[id].clone();
+        assert!(seed.data.len() < 60 && input.len() > 140, "{} bytes", seed.data.len());
+        let mut edges = [0; 64];
+        parse(&seed.data, &mut edges);
+        assert!(edges[50..60].iter().all(|count| *count == 1));
+        assert_eq!(seed.lengths.len(), lengths.len());
+        assert!(seed.lengths.iter().all(|length| length.end(&seed.data) <= seed.data.len()));
     }
 
     #[test]

@@ -1,10 +1,11 @@
 //! Trimming: a seed's first turn begins with the removal of what changes nothing in its behaviour.
 
 use super::{Stage, StageEnd};
-use crate::corpus::{Origin, SeedId, Step};
+use crate::corpus::{Length, Origin, SeedId, Step};
 use crate::fuzzer::door::{Behaviour, Door, Part, Run};
 use crate::minimize::trim::Trim;
 use crate::mutate::Candidate;
+use crate::mutate::buffer::Buffer;
 use crate::mutate::foreign::{ForeignMutators, Made};
 
 /// Steps of a foreign mutator's trimming: one that never comes to its end would starve all seeds.
@@ -16,6 +17,8 @@ pub(super) struct Trimming;
 struct Work {
     /// As far as it is trimmed.
     input: Vec<u8>,
+    /// Numbers of it that count other bytes, and follow what goes.
+    lengths: Box<[Length]>,
     candidate: Candidate,
     /// What must stay the same.
     wanted: Behaviour,
@@ -44,7 +47,7 @@ fn trim_seed<D: Door>(door: &mut D, id: SeedId) -> Result<StageEnd, D::Error> {
     let execs = fuzzer.target().execs();
     let seed = &fuzzer.corpus[id];
     let before = seed.data.len();
-    let (input, path) = (seed.data.to_vec(), seed.path_hash);
+    let (input, lengths, path) = (seed.data.to_vec(), seed.lengths.clone(), seed.path_hash);
     fuzzer.progress.stage = ("trim", 0, 0);
     // Without domains calibration has seen it.
     let wanted = match fuzzer.judge().watches_domains() {
@@ -54,10 +57,10 @@ fn trim_seed<D: Door>(door: &mut D, id: SeedId) -> Result<StageEnd, D::Error> {
     let step = Step::Stacked { op: "trim", count: 1 };
     let origin = Origin { parent: id, other: None, step, by: 0 };
     let candidate = Candidate { bytes: Vec::new(), origin };
-    let mut work = Work { input, candidate, wanted };
+    let mut work = Work { input, lengths, candidate, wanted };
     let end = trim(door, &mut work);
     // Also what is done so far counts.
-    let Work { input, .. } = work;
+    let Work { input, lengths, .. } = work;
     if *input != *door.fuzzer().corpus[id].data {
         door.seed_changed(id, &input)?;
     }
@@ -69,7 +72,7 @@ fn trim_seed<D: Door>(door: &mut D, id: SeedId) -> Result<StageEnd, D::Error> {
     progress.trim_execs += runs;
     progress.yield_of("trim").execs += runs;
     let seed = &mut fuzzer.corpus[id];
-    seed.data = input.into();
+    (seed.data, seed.lengths) = (input.into(), lengths);
     seed.trimmed = matches!(end, Ok(StageEnd::Finished));
     fuzzer.suspended.remove(&id);
     end
@@ -92,9 +95,18 @@ fn trim<D: Door>(door: &mut D, work: &mut Work) -> Result<StageEnd, D::Error> {
 /// Leaves out block by block.
 fn trim_blocks<D: Door>(door: &mut D, work: &mut Work) -> Result<StageEnd, D::Error> {
     let mut trim = Trim::new(work.input.len()).keep(door.fuzzer().mutation.min_len);
-    while trim.next(&work.input, &mut work.candidate.bytes).is_some() {
+    let mut buffer = Buffer::default();
+    while let Some(block) = trim.next(&work.input, &mut work.candidate.bytes) {
+        if !work.lengths.is_empty() {
+            buffer.set(&work.input, &work.lengths);
+            buffer.close_gap(block.start, block.len());
+            work.candidate.bytes.copy_from_slice(&buffer);
+        }
         if door.try_out(&work.candidate)? == Some(work.wanted) {
             std::mem::swap(&mut work.input, &mut work.candidate.bytes);
+            if !work.lengths.is_empty() {
+                work.lengths = buffer.lengths().into();
+            }
             trim.accepted();
         } else {
             trim.rejected();
@@ -133,6 +145,7 @@ fn trim_by<D: Door>(door: &mut D, mutator: usize, work: &mut Work) -> Result<Sta
             door.keep_if_deserved(&work.candidate, verdict)?;
         }
         if same {
+            work.lengths = Length::inherited(&work.lengths, &work.input, &work.candidate.bytes);
             std::mem::swap(&mut work.input, &mut work.candidate.bytes);
         }
         step = next.filter(|_| made != Made::Over).unwrap_or(planned);
