@@ -235,9 +235,9 @@ impl Campaign {
             outside.reports.log.fuzzing(id.0, fuzzer.corpus[id].favored);
         }
         let is_wanted = outside.mutators_want(fuzzer, id);
-        let runs = if is_wanted { stage::run_turn(self, id)? } else { 0 };
+        let cost = if is_wanted { stage::run_turn(self, id)? } else { 0.0 };
         let Fuzzer { scheduler, corpus, .. } = &mut self.fuzzer;
-        scheduler.picked(corpus, id, runs);
+        scheduler.picked(corpus, id, cost);
         self.tick_if_due();
         Ok(())
     }

@@ -31,6 +31,12 @@ impl Domain {
         ["cmp", "slack", "valid", "diff"].contains(&self.name.as_str())
     }
 
+    /// It is a way to new edges and no end in itself: what its turns bring is counted in edges.
+    #[must_use]
+    pub(crate) fn leads_to_edges(&self) -> bool {
+        self.name == "cmp"
+    }
+
     /// First key after this domain.
     #[must_use]
     pub fn end(&self) -> u32 {

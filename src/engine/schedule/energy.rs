@@ -177,7 +177,7 @@ impl Means {
 pub(super) struct Context<'a> {
     pub(super) options: ScheduleOptions,
     pub(super) means: &'a Means,
-    /// The seed owns a domain key, and domains guide.
+    /// The turn is that of a domain which may look for slow inputs, and the seed owns a key.
     pub(super) owner: bool,
     /// Runs that took the seed's path.
     pub(super) path_count: u32,

@@ -67,20 +67,16 @@ impl EdgeWinners {
         changed
     }
 
-    /// Adds winners to `chosen` until every edge that is hit at all is covered: the edges in
-    /// order, each by its winner unless an earlier choice hits it (AFL's greedy cover).
-    pub(super) fn cover(&self, corpus: &Corpus, chosen: &mut Vec<SeedId>) {
+    /// Winners that together cover every edge that is hit at all: the edges in order, each by its winner unless an
+    /// earlier choice hits it (AFL's greedy cover).
+    pub(super) fn cover(&self, corpus: &Corpus) -> Vec<SeedId> {
         let mut covered = vec![false; self.best.len()];
         let mark = |covered: &mut Vec<bool>, id: SeedId| {
             for &edge in &corpus[id].trace {
                 covered[edge as usize] = true;
             }
         };
-        // A trace that was never announced may be longer than the map; it has no winners there.
-        let known = |id: &&SeedId| {
-            corpus[**id].trace.last().is_none_or(|&last| (last as usize) < self.best.len())
-        };
-        chosen.iter().filter(known).for_each(|&id| mark(&mut covered, id));
+        let mut chosen = Vec::new();
         for edge in 0..self.best.len() {
             let best = self.best[edge];
             if !covered[edge] && best != NOBODY && !corpus[best].disabled {
@@ -88,6 +84,7 @@ impl EdgeWinners {
                 chosen.push(best);
             }
         }
+        chosen
     }
 }
 

@@ -13,6 +13,10 @@ const EDGES: usize = 0;
 pub(super) struct Guide {
     /// First key after each domain.
     ends: Vec<u32>,
+    /// See [`Domain::leads_to_edges`].
+    leads_to_edges: Vec<bool>,
+    /// See [`Domain::favors_quick_runs`].
+    favors_quick_runs: Vec<bool>,
     bandit: Bandit,
     /// Per domain: its favoured owners, ascending.
     owners: Vec<Vec<SeedId>>,
@@ -27,6 +31,8 @@ impl Guide {
     pub(super) fn new(domains: &[Domain]) -> Self {
         Self {
             ends: domains.iter().map(Domain::end).collect(),
+            favors_quick_runs: domains.iter().map(Domain::favors_quick_runs).collect(),
+            leads_to_edges: domains.iter().map(Domain::leads_to_edges).collect(),
             bandit: Bandit::new(domains.len() + 1),
             owners: vec![Vec::new(); domains.len()],
             serving: EDGES,
@@ -53,18 +59,31 @@ impl Guide {
         }
     }
 
-    /// A new seed is a find of the turn if it brought edges, or moved the domain that is served.
+    /// A new seed is a find of the turn if it brought edges, or moved the domain that is served. One that leads to edges
+    /// has new values all the time: of nearly every comparison there is one a bit closer.
     pub(super) fn found(&mut self, id: SeedId, domain: Option<usize>) {
-        let counts = domain.is_none_or(|domain| domain + 1 == self.serving);
+        let leads = |domain: usize| self.leads_to_edges.get(domain).is_some_and(|leads| *leads);
+        let counts = domain.is_none_or(|domain| domain + 1 == self.serving && !leads(domain));
         if counts && self.last != Some(id) {
             self.last = Some(id);
             self.finds += 1;
         }
     }
 
-    /// The turn took `runs` runs.
-    pub(super) fn turn_over(&mut self, runs: u64) {
-        self.bandit.note(self.serving, runs as f64, std::mem::take(&mut self.finds));
+    /// What the turn cost, in runs of average length.
+    pub(super) fn turn_over(&mut self, cost: f64) {
+        self.bandit.note(self.serving, cost, std::mem::take(&mut self.finds));
+    }
+
+    /// The present turn is one of a domain that may look for slow inputs.
+    pub(super) fn may_serve_slow(&self) -> bool {
+        let quick = |domain: usize| self.favors_quick_runs.get(domain).copied();
+        self.serving.checked_sub(1).and_then(quick).is_some_and(|quick| !quick)
+    }
+
+    /// The present turn is one of a domain.
+    pub(super) fn serves_domain(&self) -> bool {
+        self.serving != EDGES
     }
 
     /// An owner of the domain that is to be served; None if it is the turn of edges.

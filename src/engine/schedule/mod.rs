@@ -170,6 +170,12 @@ impl Scheduler {
         Claimant { id, price: cost(seed, self.length_only()), ahead: seed.waypoint }
     }
 
+    /// The turn serves a domain, and the seed owns a key: it is a step on the way to a higher value.
+    #[must_use]
+    pub(crate) fn climbs(&self, id: SeedId) -> bool {
+        self.options.guided && self.guide.serves_domain() && self.owners.is_owner(id)
+    }
+
     /// True if the seed holds a domain key.
     #[must_use]
     pub fn is_owner(&self, id: SeedId) -> bool {
@@ -183,14 +189,14 @@ impl Scheduler {
             return false;
         }
         let by_length = self.length_only();
-        let mut favored = if self.options.guided {
-            self.owners.cover(corpus, |seed| cost(seed, by_length))
-        } else {
-            Vec::new()
+        // Each on its own: what is best for a key may be a long way round to an edge.
+        let favored = self.winners.cover(corpus);
+        let owners = match self.options.guided {
+            true => self.owners.cover(corpus, |seed| cost(seed, by_length)),
+            false => Vec::new(),
         };
-        self.winners.cover(corpus, &mut favored);
         corpus.iter_mut().for_each(|seed| seed.favored = false);
-        for &id in &favored {
+        for &id in favored.iter().chain(&owners) {
             corpus[id].favored = true;
         }
         if self.options.guided {
@@ -198,7 +204,6 @@ impl Scheduler {
             let guide = &self.guide;
             let owners: Vec<_> = slots.map(|(key, id)| (guide.domain_of(key), id)).collect();
             self.guide.set_owners(owners.into_iter());
-            favored.retain(|id| !self.owners.is_owner(*id));
         }
         self.pending.rebuild(corpus, favored);
         self.stale_weights = true;
@@ -232,11 +237,11 @@ impl Scheduler {
         Some(id)
     }
 
-    /// Bookkeeping at the end of a turn of `runs` runs: counts it and reduces the late seed's
-    /// handicap. To be called once per turn, after `Scheduler::energy`.
-    pub fn picked(&mut self, corpus: &mut Corpus, id: SeedId, runs: u64) {
-        self.guide.turn_over(runs);
-        self.runs += runs;
+    /// Bookkeeping at the end of a turn that cost as much as `cost` runs of average length: counts it and reduces the
+    /// late seed's handicap. To be called once per turn, after `Scheduler::energy`.
+    pub fn picked(&mut self, corpus: &mut Corpus, id: SeedId, cost: f64) {
+        self.guide.turn_over(cost);
+        self.runs += cost as u64;
         let seed = &mut corpus[id];
         seed.fuzzed = seed.fuzzed.saturating_add(1);
         seed.handicap -= energy::handicap_step(seed.handicap);
@@ -333,7 +338,7 @@ impl Scheduler {
         let context = energy::Context {
             options: self.options,
             means: &self.means,
-            owner: self.options.guided && self.owners.is_owner(seed.id),
+            owner: self.climbs(seed.id) && self.guide.may_serve_slow(),
             path_count: self.path_count(seed),
             edges_won: self.winners.won(seed.id),
         };
@@ -420,8 +425,7 @@ impl Scheduler {
                     &weights::Context {
                         schedule,
                         means: &self.means,
-                        ignore_time: self.options.fixed_seed
-                            || (self.options.guided && self.owners.is_owner(seed.id)),
+                        ignore_time: self.options.fixed_seed,
                         path_count: self.path_count(seed),
                         newest: seed.id.index() >= newest,
                     },

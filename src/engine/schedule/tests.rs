@@ -65,7 +65,7 @@ impl Bench {
     fn turn(&mut self) -> Option<SeedId> {
         self.scheduler.cull(&mut self.corpus);
         let id = self.scheduler.pick(&self.corpus, &mut self.rng)?;
-        self.scheduler.picked(&mut self.corpus, id, 100);
+        self.scheduler.picked(&mut self.corpus, id, 100.0);
         Some(id)
     }
 
@@ -181,7 +181,7 @@ fn the_domain_that_moves_gets_most_turns_and_its_newest_owner_them() {
             newest = bench.add(10, &[]);
             bench.scheduler.owns(&bench.corpus, newest, 0, 0);
         }
-        bench.scheduler.picked(&mut bench.corpus, picked, 100);
+        bench.scheduler.picked(&mut bench.corpus, picked, 100.0);
     }
     assert!(on_newest > 700 && turns > 30, "{on_newest} {turns}");
 }
@@ -373,4 +373,46 @@ proptest! {
             }
         }
     }
+}
+
+/// Turns of 1000 that a domain gets which moves each time, while edges bring nothing.
+fn turns_of_moving(name: &str) -> u32 {
+    let mut bench = Bench::guided();
+    let domains = domains().map(|domain| Domain { name: name.into(), ..domain });
+    bench.scheduler = Scheduler::new(bench.scheduler.options, 64, &domains[..1]);
+    bench.add_many(4);
+    let (mut turns, mut newest) = (0, SeedId(u32::MAX));
+    for _ in 0..1000 {
+        bench.scheduler.cull(&mut bench.corpus);
+        let picked = bench.scheduler.pick(&bench.corpus, &mut bench.rng).unwrap();
+        let serves = bench.scheduler.climbs(picked);
+        turns += u32::from(serves);
+        if serves || newest.0 == u32::MAX {
+            newest = bench.add(10, &[]);
+            bench.scheduler.owns(&bench.corpus, newest, 0, 0);
+        }
+        bench.scheduler.picked(&mut bench.corpus, picked, 100.0);
+    }
+    turns
+}
+
+#[test]
+fn a_domain_that_leads_to_edges_has_to_bring_some() {
+    let (own, leading) = (turns_of_moving("mine"), turns_of_moving("cmp"));
+    assert!(own > 750 && (350..650).contains(&leading), "{own} {leading}");
+}
+
+#[test]
+fn an_owner_is_one_in_turns_of_its_domain_only() {
+    let mut bench = Bench::guided();
+    bench.add_many(4);
+    let owner = bench.add(10, &[9]);
+    bench.scheduler.owns(&bench.corpus, owner, 0, 0);
+    let mut seen = [0; 2];
+    for _ in 0..200 {
+        if bench.turn() == Some(owner) {
+            seen[usize::from(bench.scheduler.climbs(owner))] += 1;
+        }
+    }
+    assert!(seen[0] > 5 && seen[1] > 50, "{seen:?}");
 }

@@ -40,7 +40,7 @@ fn run_candidates<D: Door>(
     let fuzzer = door.fuzzer_mut();
     fuzzer.limit_mutants_of(id);
     let (input, lengths) = (fuzzer.corpus[id].data.clone(), fuzzer.corpus[id].lengths.clone());
-    let owner_at_start = fuzzer.guided() && fuzzer.scheduler.is_owner(id);
+    let climbs_at_start = fuzzer.scheduler.climbs(id);
     let mut reference = None;
     let text = fuzzer.mutation.text.unwrap_or_else(|| is_text(&input));
     let (mut timeouts, mut waiting) = (0, Waiting::default());
@@ -95,8 +95,8 @@ fn run_candidates<D: Door>(
             stage.extend();
         }
         let over = door.between_batches()?;
-        let is_owner = |door: &D| door.fuzzer().scheduler.is_owner(id);
-        let superseded = outcome.found && owner_at_start && !is_owner(door);
+        let climbs = |door: &D| door.fuzzer().scheduler.climbs(id);
+        let superseded = outcome.found && climbs_at_start && !climbs(door);
         if superseded || timeouts > MAX_TIMEOUTS || over {
             return Ok(StageEnd::TurnOver);
         }
@@ -139,7 +139,7 @@ fn fill<D: Door>(
     let (exploit, left) = (door.exploits(), door.runs_left());
     let fuzzer = door.fuzzer_mut();
     let room = if needs.single { 1 } else { fuzzer.batch_size().min(left) };
-    let climbing = fuzzer.guided() && fuzzer.scheduler.is_owner(id);
+    let climbing = fuzzer.scheduler.climbs(id);
     let execs = fuzzer.target().execs();
     let Fuzzer { mutators, corpus, donors, rng, buffer, batch, .. } = fuzzer;
     let Fuzzer { progress, mutation, dictionary, .. } = fuzzer;

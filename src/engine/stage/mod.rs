@@ -65,9 +65,9 @@ pub enum StageEnd {
     TurnOver,
 }
 
-/// All stages on one seed, and what the scheduler learns of it. Returns the number of runs.
-pub fn run_turn<D: Door>(door: &mut D, id: SeedId) -> Result<u64, D::Error> {
-    let before = door.fuzzer().target().execs();
+/// All stages on one seed, and what the scheduler learns of it. Returns what it cost, in runs of average length.
+pub fn run_turn<D: Door>(door: &mut D, id: SeedId) -> Result<f64, D::Error> {
+    let before = door.fuzzer().effort();
     for stage in turn::<D>() {
         if !stage.wants(door, id) {
             continue;
@@ -83,5 +83,5 @@ pub fn run_turn<D: Door>(door: &mut D, id: SeedId) -> Result<u64, D::Error> {
             break;
         }
     }
-    Ok(door.fuzzer().target().execs() - before)
+    Ok(door.fuzzer().cost_since(before))
 }
