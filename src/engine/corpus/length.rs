@@ -22,35 +22,6 @@ impl Length {
             && self.at.checked_add(self.width).is_some_and(|end| end <= len)
     }
 
-    /// Those of a parent that are right in its child as well. What is different between the two is taken for one piece.
-    #[must_use]
-    pub fn inherited(lengths: &[Self], parent: &[u8], child: &[u8]) -> Box<[Self]> {
-        // The numbers themselves may be different.
-        let mut free = vec![false; parent.len()];
-        lengths.iter().for_each(|length| free[length.at..length.at + length.width].fill(true));
-        let expected = parent.iter().zip(&free);
-        let equal = |((a, free), b): &((&u8, &bool), &u8)| a == b || **free;
-        let before = expected.clone().zip(child).take_while(equal).count();
-        let after = expected.rev().zip(child.iter().rev()).take_while(equal).count();
-        let after = parent.len() - after.min(parent.len().min(child.len()) - before);
-        // Bytes that come in at a place may stand before it or after it.
-        let moved = |first: usize, last: usize| {
-            let shifted = || (first + child.len()).saturating_sub(parent.len());
-            [(last <= before).then_some(first), (first >= after).then(shifted)]
-        };
-        let in_child = |length: &Self| {
-            let end = length.end(parent);
-            let ends = moved(end, end);
-            let starts = moved(length.from, length.from);
-            let numbers = moved(length.at, length.at + length.width).into_iter().flatten();
-            let mut all = numbers.flat_map(|at| {
-                starts.into_iter().flatten().map(move |from| Self { at, from, ..*length })
-            });
-            all.find(|length| length.fits(child.len()) && ends.contains(&Some(length.end(child))))
-        };
-        lengths.iter().filter_map(in_child).collect()
-    }
-
     /// The number as it stands in the input.
     ///
     /// # Panics
@@ -132,71 +103,5 @@ impl Length {
         self.at = if self.at >= gone.end { before(self.at) } else { self.at };
         self.from = if self.from > gone.start { before(self.from) } else { self.from };
         true
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use proptest::prelude::*;
-
-    use super::*;
-    use crate::mutate::buffer::Buffer;
-
-    /// A length of one byte at 1, counting from 2, and an offset of two bytes at 6 from the start, big endian.
-    const PARENT: &[u8] = b"L\x02ab..\0\x0e____||tail";
-    const LENGTHS: [Length; 2] = [
-        Length { at: 1, width: 1, is_big: true, from: 2 },
-        Length { at: 6, width: 2, is_big: true, from: 0 },
-    ];
-
-    fn inherited(child: &[u8]) -> Vec<(usize, usize, usize)> {
-        let lengths = Length::inherited(&LENGTHS, PARENT, child);
-        lengths.iter().map(|length| (length.at, length.from, length.end(child))).collect()
-    }
-
-    #[test]
-    fn a_child_has_the_lengths_that_are_right_in_it() {
-        let both = [(1, 2, 4), (6, 0, 14)];
-        assert_eq!(inherited(PARENT), both);
-        // Bytes that nothing counts, or that are exchanged within what is counted.
-        assert_eq!(inherited(b"L\x02ab..\0\x0e____||tale"), both);
-        assert_eq!(inherited(b"L\x02ab..\0\x0e____||tails"), both);
-        assert_eq!(inherited(b"L\x02xy..\0\x0e____||tail"), both);
-        // The offset follows two bytes before its place, the length does not count them.
-        assert_eq!(inherited(b"L\x02ab.22.\0\x10____||tail"), [(1, 2, 4), (8, 0, 16)]);
-        assert_eq!(inherited(b"L\x02ab.22.\0\x0e____||tail"), [(1, 2, 4)]);
-        // Another number alone is a wrong one.
-        assert_eq!(inherited(b"L\x03ab..\0\x0e____||tail"), [(6, 0, 14)]);
-        assert_eq!(inherited(b""), []);
-    }
-
-    proptest! {
-        /// After a change that keeps them right, those that are inherited count the same bytes as before.
-        #[test]
-        fn what_is_inherited_is_right(
-            bytes in proptest::collection::vec(0u8..40, 8..40),
-            lengths in proptest::collection::vec((0usize..40, 0u32..3, any::<bool>(), 0usize..40), 1..6),
-            (grows, pos, count) in (any::<bool>(), 0usize..40, 1usize..9),
-        ) {
-            let lengths = lengths.into_iter().map(|(at, power, is_big, from)| {
-                Length { at, width: 1 << power, is_big, from }
-            });
-            let lengths: Vec<Length> = lengths
-                .filter(|length| length.fits(bytes.len()) && length.end(&bytes) <= bytes.len())
-                .collect();
-            let mut buffer = Buffer::new(&bytes, &lengths);
-            let pos = pos % bytes.len();
-            if grows {
-                buffer.open_gap(pos, count);
-                buffer[pos..pos + count].fill(0xee);
-            } else {
-                buffer.close_gap(pos, count.min(bytes.len() - pos));
-            }
-            for length in Length::inherited(&lengths, &bytes, &buffer) {
-                prop_assert!(length.fits(buffer.len()) && length.end(&buffer) <= buffer.len());
-            }
-            let same = Length::inherited(&lengths, &bytes, &bytes);
-            prop_assert_eq!(&*same, &lengths[..]);
-        }
     }
 }

@@ -121,6 +121,32 @@ fn owners_are_favoured_beside_the_edge_cover_and_only_when_guided() {
 }
 
 #[test]
+fn an_owner_does_not_replace_a_cheaper_seed_with_its_edges() {
+    let mut bench = Bench::guided();
+    bench.add(10, &[1, 2]);
+    let owner = bench.add(100, &[1, 2, 3]);
+    bench.scheduler.owns(&bench.corpus, owner, 0, 0);
+    assert_eq!(bench.favored(), [0, 1]);
+}
+
+#[test]
+fn only_a_domain_that_may_look_for_slow_inputs_pays_for_a_slow_owner() {
+    for (name, pays) in [("mine", true), ("cmp", false)] {
+        let mut bench = Bench::guided();
+        let domains = domains().map(|domain| Domain { name: name.into(), ..domain });
+        bench.scheduler = Scheduler::new(bench.scheduler.options, 64, &domains);
+        bench.add_many(19);
+        let owner = bench.corpus.next_id();
+        bench.corpus.add(Seed { id: owner, exec_us: 100_000, ..Seed::default() });
+        bench.scheduler.added(&mut bench.corpus, owner);
+        bench.scheduler.owns(&bench.corpus, owner, 0, 0);
+        while bench.turn() != Some(owner) || !bench.scheduler.climbs(owner) {}
+        let energy = bench.scheduler.energy(&bench.corpus, owner);
+        assert_eq!(energy >= 20, pays, "{name}: {energy}");
+    }
+}
+
+#[test]
 fn of_several_owners_of_a_key_the_one_with_most_keys_is_enough() {
     let mut bench = Bench::guided();
     let [a, b, c] = [bench.add(9, &[]), bench.add(9, &[]), bench.add(1, &[])];

@@ -97,16 +97,12 @@ fn trim_blocks<D: Door>(door: &mut D, work: &mut Work) -> Result<StageEnd, D::Er
     let mut trim = Trim::new(work.input.len()).keep(door.fuzzer().mutation.min_len);
     let mut buffer = Buffer::default();
     while let Some(block) = trim.next(&work.input, &mut work.candidate.bytes) {
-        if !work.lengths.is_empty() {
-            buffer.set(&work.input, &work.lengths);
-            buffer.close_gap(block.start, block.len());
-            work.candidate.bytes.copy_from_slice(&buffer);
-        }
+        buffer.set(&work.input, &work.lengths);
+        buffer.close_gap(block.start, block.len());
+        work.candidate.bytes.copy_from_slice(&buffer);
         if door.try_out(&work.candidate)? == Some(work.wanted) {
             std::mem::swap(&mut work.input, &mut work.candidate.bytes);
-            if !work.lengths.is_empty() {
-                work.lengths = buffer.lengths().into();
-            }
+            work.lengths = buffer.lengths().into();
             trim.accepted();
         } else {
             trim.rejected();
@@ -145,7 +141,8 @@ fn trim_by<D: Door>(door: &mut D, mutator: usize, work: &mut Work) -> Result<Sta
             door.keep_if_deserved(&work.candidate, verdict)?;
         }
         if same {
-            work.lengths = Length::inherited(&work.lengths, &work.input, &work.candidate.bytes);
+            // Where the mutator has moved them is not known.
+            work.lengths = Box::default();
             std::mem::swap(&mut work.input, &mut work.candidate.bytes);
         }
         step = next.filter(|_| made != Made::Over).unwrap_or(planned);
