@@ -13,7 +13,7 @@ use super::outside::Outside;
 use super::seeds::Start;
 use crate::config::options::{Options, TargetOptions};
 use crate::disk::output::state::{BestValue, KnownSeed, State};
-use crate::engine::corpus::Seed;
+use crate::engine::corpus::{NEVER_COMPARED, Seed};
 use crate::engine::domain::Domain;
 use crate::engine::executor::TargetInfo;
 use crate::engine::fuzzer::Fuzzer;
@@ -101,7 +101,7 @@ impl StateFiles {
     /// entries that are gone is not known any more: they have to be found again.
     pub(super) fn take_up(
         &self,
-        state: State,
+        mut state: State,
         queue: &[Start],
         fuzzer: &mut Fuzzer<Mutators>,
         outside: &mut Outside,
@@ -124,6 +124,11 @@ impl StateFiles {
         }
         fuzzer.progress.slowest = slowest;
         fuzzer.recall(&state.judge);
+        if !fuzzer.recall_learned(state.learned) {
+            for seed in &mut state.seeds {
+                (seed.compared, seed.has_fields) = (0, false);
+            }
+        }
         // Numbers from here on are those of findings that the state has not seen.
         outside.statistics.saved_crashes = state.counters.saved_crashes;
         outside.statistics.saved_hangs = state.counters.saved_hangs;
@@ -158,6 +163,8 @@ impl StateFiles {
     /// What the next process needs to know, beside the queue.
     fn state(&self, fuzzer: &mut Fuzzer<Mutators>, outside: &Outside) -> State {
         let claims = fuzzer.scheduler.claims();
+        let learned = fuzzer.learned().cloned();
+        let is_kept = |seed: &Seed| learned.is_some() && seed.compared != NEVER_COMPARED;
         let seed = |seed: &Seed| KnownSeed {
             name: seed.name.clone(),
             // One that was not calibrated, because the end came, is run again.
@@ -169,6 +176,8 @@ impl StateFiles {
             keys: claims.get(&seed.id).cloned().unwrap_or_default(),
             lengths: seed.lengths.clone(),
             measured: seed.measured,
+            compared: if is_kept(seed) { seed.compared } else { 0 },
+            has_fields: is_kept(seed) && seed.has_fields,
             changed_at: seed.changed_at,
             handicap: seed.handicap,
             fuzzed: seed.fuzzed,
@@ -182,6 +191,7 @@ impl StateFiles {
             judge: fuzzer.judge().lessons(),
             counters: outside.statistics.counters(&fuzzer.progress, fuzzer.sidecars()),
             seeds: fuzzer.corpus.iter().map(seed).collect(),
+            learned: learned.clone().unwrap_or_default(),
             records: records(fuzzer, outside),
         }
     }
@@ -227,6 +237,8 @@ pub(super) fn adopt(fuzzer: &mut Fuzzer<Mutators>, seed: &Seed, known: &KnownSee
             .copied()
             .collect(),
         measured: known.measured,
+        compared: known.compared,
+        has_fields: known.has_fields,
         changed_at: if known.changed_at < len { known.changed_at } else { 0 },
         handicap: known.handicap,
         fuzzed: known.fuzzed,

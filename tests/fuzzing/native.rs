@@ -718,7 +718,8 @@ fn a_crash_that_comes_at_times_is_kept() {
 fn a_program_that_loops_because_of_breakpoints_has_no_false_hang() {
     let dir = TestDir::with_seed("seed");
     build(&dir, "gcc", &format!("{} -o t", source("fragile.c")));
-    dir.fuzz("-Q -c - -t 200 -E 8", &dir.path("t"), "loops").run().expect(0);
+    // Long enough for a run without breakpoints on a machine that is busy otherwise.
+    dir.fuzz("-Q -c - -t 400 -E 4", &dir.path("t"), "loops").run().expect(0);
     assert_eq!((dir.stat("saved_hangs"), dir.stat("corpus_count")), (0, 1));
 }
 

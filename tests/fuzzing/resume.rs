@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::thread;
 
 use nix::sys::signal::Signal;
+use serde_json::{Value, json};
 
 use common::{Finished, Job, TestDir, plain, target, target_with, wait_until};
 
@@ -50,6 +51,30 @@ fn known_seeds_are_not_run_again_and_the_state_is_restored() {
         |stats: &std::collections::BTreeMap<String, String>| stats["execs_done"].parse::<u64>();
     let more = execs(&after).unwrap() - execs(&before).unwrap();
     assert!(more < 300, "{more} runs, {finished:?}", finished = finished.out);
+}
+
+#[test]
+fn what_was_learned_of_comparisons_is_restored() {
+    let dir = TestDir::with_seed(".".repeat(48));
+    let program = target("tests/challenges/nested.c", "-O2 -fsanitize=fuzzer");
+    begin(&dir, 30_000, &program);
+    let state = || -> Value { serde_json::from_str(&dir.text("out/default/state.json")).unwrap() };
+    let of_seeds = |state: &Value| -> Vec<[Value; 2]> {
+        let seeds = state["seeds"].as_array().unwrap().iter();
+        seeds.map(|seed| [seed["compared"].clone(), seed["has_fields"].clone()]).collect()
+    };
+    let before = state();
+    let seeds = of_seeds(&before);
+    assert!(seeds.iter().any(|[compared, _]| *compared != 0), "{seeds:?}");
+    assert!(seeds.iter().any(|[_, has_fields]| *has_fields == true), "{seeds:?}");
+    let learned = &before["learned"];
+    assert_ne!(learned["repairs"]["fields"], json!({}), "{learned}");
+    assert_ne!(learned["results"]["places"], json!([]), "{learned}");
+    assert_ne!(learned["blockers"]["sites"], json!({}), "{learned}");
+    go_on(&dir, "-p", 1, &program);
+    let after = state();
+    assert_eq!(&after["learned"], learned);
+    assert_eq!(of_seeds(&after)[..seeds.len()], seeds);
 }
 
 #[test]
@@ -146,6 +171,11 @@ fn an_impossible_state_is_dropped_with_one_warning() {
     for (from, to, flaw) in [
         ("\"trace\":[", "\"trace\":[4294967295,", "an entry has edges that do not exist"),
         ("\"map_size\":", "\"map_size\":922337203685477580", "its map is not that of the target"),
+        (
+            "\"fields\":{}",
+            "\"fields\":{\"7\":{\"side\":2,\"encoding\":\"Bytes\",\"at\":0}}",
+            "what it says of comparisons is impossible",
+        ),
     ] {
         let state = dir.text("out/default/state.json");
         let (state, _) = state.split_once(",\"check\"").unwrap();

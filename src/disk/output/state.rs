@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 use super::OutputError;
 use ffuzz_engine::corpus::Length;
 use ffuzz_engine::feedback::Lessons;
+use ffuzz_engine::fuzzer::Learned;
 use ffuzz_event::StageYield;
 use ffuzz_mutators::states::StoredStates;
 use ffuzz_sys::file;
@@ -44,6 +45,8 @@ pub struct State {
     pub judge: Lessons,
     pub counters: Counters,
     pub seeds: Vec<KnownSeed>,
+    /// What logs of comparisons have shown.
+    pub learned: Learned,
     /// The best values of each domain, for who reports them.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub records: Vec<BestValue>,
@@ -105,6 +108,9 @@ pub struct KnownSeed {
     #[serde(skip_serializing_if = "<[Length]>::is_empty")]
     pub lengths: Box<[Length]>,
     pub measured: bool,
+    /// Rounds in which the stage of comparisons has worked on it, as the engine counts them.
+    pub compared: u32,
+    pub has_fields: bool,
     pub changed_at: u32,
     pub handicap: u32,
     pub fuzzed: u32,
@@ -157,6 +163,9 @@ impl State {
         let seeds = self.seeds.len();
         if seeds > 0 && !self.mutators.iter().all(|stored| stored.is_within(seeds)) {
             return Some("its mutators have states of seeds that do not exist");
+        }
+        if !self.learned.is_possible() {
+            return Some("what it says of comparisons is impossible");
         }
         self.counters.flaw()
     }

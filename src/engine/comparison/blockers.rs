@@ -3,19 +3,23 @@
 use std::collections::BTreeSet;
 
 use rustc_hash::FxHashMap as HashMap;
+use serde::{Deserialize, Serialize};
 
 use super::{Comparison, ComparisonKind, ComparisonLog, Operand};
 
 /// Bytes of an input that are listed for a comparison.
 const MOST_BYTES: usize = 64;
 
+/// Beyond what runs of a campaign can come to, and far from an overflow.
+const MOST_COUNTED: u64 = 1 << 48;
+
 /// Collects the comparisons of many runs.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
 pub struct Blockers {
     sites: HashMap<u32, Site>,
 }
 
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
 struct Site {
     /// Number of the last input that came to it, and how many there were.
     last: usize,
@@ -26,7 +30,7 @@ struct Site {
 }
 
 /// A comparison that always came to the same.
-#[derive(Clone, Debug, Eq, PartialEq)]
+#[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
 pub struct Blocker {
     pub site: u32,
     pub kind: ComparisonKind,
@@ -49,7 +53,7 @@ pub struct Blocker {
     operands: [Own; 2],
 }
 
-#[derive(Clone, Debug, Eq, PartialEq)]
+#[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
 enum Own {
     Value(u64),
     Bytes(Box<[u8]>),
@@ -79,6 +83,12 @@ impl Blockers {
                 site.blocker = None;
             }
         }
+    }
+
+    /// False for numbers that no campaign comes to.
+    pub(crate) fn is_possible(&self) -> bool {
+        let most = |site: &Site| (site.inputs as u64).max(site.attempts);
+        self.sites.values().all(|site| most(site) <= MOST_COUNTED)
     }
 
     /// How many comparisons the runs came to.

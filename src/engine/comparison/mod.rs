@@ -14,12 +14,13 @@ pub use results::{Occurrences, Place, Results};
 use std::hash::{Hash, Hasher};
 
 use rustc_hash::FxHasher;
+use serde::{Deserialize, Serialize};
 
 /// Bytes of an entry.
 const ENTRY: usize = 24;
 
 /// What is compared, and how.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+#[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq, Serialize)]
 pub enum ComparisonKind {
     /// Two integers, `==` or `!=`.
     Equal,

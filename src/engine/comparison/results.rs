@@ -4,11 +4,12 @@ use std::cmp::Ordering;
 use std::hash::{Hash, Hasher};
 
 use rustc_hash::FxHashMap as HashMap;
+use serde::{Deserialize, Serialize};
 
 use super::{Comparison, ComparisonKind, ComparisonLog};
 
 /// A comparison of a run, also in another run.
-#[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
+#[derive(Clone, Copy, Debug, Deserialize, Eq, Hash, Ord, PartialEq, PartialOrd, Serialize)]
 pub struct Place {
     pub site: u32,
     /// How many of the site stand before it in the log.
@@ -88,15 +89,20 @@ impl SiteCounts {
 
 /// What comparisons have come to so far: those of a site, and of each of its first occurrences. A keyword that is
 /// compared in a loop is passed letter by letter so.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
+#[serde(default)]
 pub struct Results {
     sites: HashMap<u32, Vec<u32>>,
+    #[serde(with = "pairs")]
     places: HashMap<Place, Vec<u32>>,
     /// How often solvers have failed.
+    #[serde(with = "pairs")]
     failures: HashMap<Place, u32>,
     /// How many inputs were edited for it without effect.
+    #[serde(with = "pairs")]
     fruitless: HashMap<Place, u32>,
     /// Hashes of inputs from which it was made equal, see [`Results::learn_equal`].
+    #[serde(with = "pairs")]
     equal: HashMap<Place, Vec<u64>>,
 }
 
@@ -198,6 +204,27 @@ impl Results {
         let is_one_sided = self.is_one_sided(place.site);
         let of_place = self.places.get(&place).filter(|_| !is_one_sided);
         of_place.or_else(of_site).map_or(&[], Vec::as_slice)
+    }
+}
+
+/// Maps by place as lists of pairs: JSON has only texts as keys.
+mod pairs {
+    use rustc_hash::FxHashMap;
+    use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+    use super::Place;
+
+    pub(super) fn serialize<V: Serialize, S: Serializer>(
+        map: &FxHashMap<Place, V>,
+        to: S,
+    ) -> Result<S::Ok, S::Error> {
+        to.collect_seq(map)
+    }
+
+    pub(super) fn deserialize<'a, V: Deserialize<'a>, D: Deserializer<'a>>(
+        from: D,
+    ) -> Result<FxHashMap<Place, V>, D::Error> {
+        Ok(Vec::deserialize(from)?.into_iter().collect())
     }
 }
 

@@ -5,12 +5,34 @@ use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::ops::Range;
 use std::time::Duration;
 
+use serde::{Deserialize, Serialize};
+
 use super::Effort;
-use crate::comparison::{ComparisonKind, OwnLog, Place, SiteCounts};
+use crate::comparison::{Blockers, ComparisonKind, OwnLog, Place, Results, SiteCounts};
 use crate::corpus::SeedId;
 use crate::mutate::depend::{Change, Dependent};
-use crate::mutate::repair::Suspect;
+use crate::mutate::repair::{Repairs, Suspect};
 use crate::mutate::solve::Edit;
+
+/// What logged runs have shown so far. Campaigns keep it from one process to the next.
+#[derive(Clone, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
+#[serde(default)]
+pub struct Learned {
+    /// What comparisons have come to, by site.
+    pub(crate) results: Results,
+    /// What the seeds do not pass; inputs have the numbers of the seeds.
+    pub(crate) blockers: Blockers,
+    /// Fields of inputs that the target wants to be what it calculates.
+    pub(crate) repairs: Repairs,
+}
+
+impl Learned {
+    /// False for what no process has learned.
+    #[must_use]
+    pub fn is_possible(&self) -> bool {
+        self.blockers.is_possible() && self.repairs.is_possible()
+    }
+}
 
 /// The stage as a whole.
 #[derive(Debug, Default)]

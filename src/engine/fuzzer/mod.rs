@@ -18,8 +18,10 @@ use std::time::Duration;
 use rand_core::SeedableRng;
 use serde::{Deserialize, Serialize};
 
+pub use self::comparing::Learned;
+
 use self::comparing::Comparing;
-use super::comparison::{Blocker, Blockers, Results};
+use super::comparison::Blocker;
 use super::corpus::{Corpus, SeedId};
 use super::domain::{Domain, Site};
 use super::executor::{Executor, ExitKind, StopRequest, TargetInfo};
@@ -29,7 +31,6 @@ use super::mutate::deterministic::Deterministic;
 use super::mutate::dictionary::Dictionary;
 use super::mutate::donors::DonorPool;
 use super::mutate::foreign::ForeignMutators;
-use super::mutate::repair::Repairs;
 use super::mutate::{Candidate, Rng};
 use super::runner::{Runner, Runs};
 use super::schedule::bandit::Bandit;
@@ -105,12 +106,8 @@ pub struct Fuzzer<M> {
     pub(super) repairing: Bandit,
     /// Deterministic stages that will go on in a later turn.
     pub(super) suspended: BTreeMap<SeedId, Deterministic>,
-    /// Results of comparisons that some logged run has shown, by site.
-    pub(super) results: Results,
-    /// What the seeds do not pass; inputs have the numbers of the seeds.
-    pub(super) blockers: Blockers,
-    /// Fields of inputs that the target wants to be what it calculates.
-    pub(super) repairs: Repairs,
+    /// What runs with a log have shown.
+    pub(super) learned: Learned,
     /// Sites of the last comparison of runs that crashed with a log, and not without.
     pub(super) unrepeated: HashSet<Option<u32>>,
     /// The stage of comparisons so far.
@@ -158,9 +155,7 @@ impl<M: ForeignMutators> Fuzzer<M> {
             text_units: Bandit::new(2),
             repairing: Bandit::new(2),
             suspended: BTreeMap::new(),
-            results: Results::default(),
-            blockers: Blockers::default(),
-            repairs: Repairs::default(),
+            learned: Learned::default(),
             unrepeated: HashSet::new(),
             comparing: Comparing::default(),
             measuring: Measuring::default(),
@@ -185,9 +180,7 @@ impl<M: ForeignMutators> Fuzzer<M> {
     /// The other build cannot be run any more. What it has logged says nothing of the target's own log.
     pub(super) fn lose_logger(&mut self) {
         self.runner.log_by(None);
-        self.results = Results::default();
-        self.blockers = Blockers::default();
-        self.repairs = Repairs::default();
+        self.learned = Learned::default();
         self.comparing.paused = None;
     }
 
@@ -244,6 +237,21 @@ impl<M: ForeignMutators> Fuzzer<M> {
         self.judge.recall(lessons);
     }
 
+    /// What the target's own logs have shown: those of another build say nothing once that has changed.
+    #[must_use]
+    pub fn learned(&self) -> Option<&Learned> {
+        (!self.has_logger()).then_some(&self.learned)
+    }
+
+    /// Takes up what an earlier process learned from the target's own logs. False if another build logs.
+    pub fn recall_learned(&mut self, learned: Learned) -> bool {
+        let is_own = !self.has_logger();
+        if is_own {
+            self.learned = learned;
+        }
+        is_own
+    }
+
     /// What others know is not new, see [`Judge::know`].
     pub fn know(&mut self, known: &Known) {
         self.judge.know(known);
@@ -274,7 +282,7 @@ impl<M: ForeignMutators> Fuzzer<M> {
     /// Comparisons that the runs of favored seeds came to with a log, and that always came to the same. At most `most`.
     #[must_use]
     pub fn blockers(&self, most: usize) -> Vec<Blocker> {
-        self.blockers.list(most)
+        self.learned.blockers.list(most)
     }
 
     /// The last inputs of the target's process, see [`Runner::take_record`].

@@ -4,6 +4,8 @@
 
 use std::collections::HashMap;
 
+use serde::{Deserialize, Serialize};
+
 use crate::comparison::{Comparison, ComparisonKind, ComparisonLog, Occurrences, Operand, Place};
 
 /// Bytes of the shortest field: shorter ones are found in every input.
@@ -20,7 +22,7 @@ const FEWEST_MOVERS: usize = 3;
 const MOST_TRIED: u32 = 3;
 
 /// How a comparison's field stands in an input.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+#[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq, Serialize)]
 pub(crate) struct Field {
     /// Which of the operands is the field; the other one is calculated.
     pub side: usize,
@@ -29,7 +31,7 @@ pub(crate) struct Field {
     pub at: usize,
 }
 
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+#[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq, Serialize)]
 pub(crate) enum Encoding {
     Little(usize),
     Big(usize),
@@ -41,6 +43,20 @@ pub(crate) enum Encoding {
         width: usize,
         upper: bool,
     },
+}
+
+impl Field {
+    /// False for one that no search has found.
+    fn is_possible(&self) -> bool {
+        let is_encoding = match self.encoding {
+            Encoding::Little(len) | Encoding::Big(len) => (1..=8).contains(&len),
+            Encoding::Bytes => true,
+            Encoding::Digits { radix, width, .. } => {
+                RADICES.iter().any(|(known, _)| *known == radix) && width <= super::MAX_INPUT
+            }
+        };
+        self.side < 2 && is_encoding
+    }
 }
 
 /// Kinds of digits that are looked for.
@@ -111,13 +127,20 @@ pub(crate) struct Suspect {
 }
 
 /// What is known of fields, by site.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
+#[serde(default)]
 pub(crate) struct Repairs {
     fields: HashMap<u32, Field>,
     tried: HashMap<u32, u32>,
 }
 
 impl Repairs {
+    /// False for what no search has learned.
+    #[must_use]
+    pub(crate) fn is_possible(&self) -> bool {
+        self.fields.values().all(Field::is_possible)
+    }
+
     #[must_use]
     pub(crate) fn is_empty(&self) -> bool {
         self.fields.is_empty()

@@ -37,7 +37,7 @@ pub(super) fn run_logged<D: Door, T>(
     let mut rounds = 0;
     loop {
         rounds += 1;
-        let repairs = std::mem::take(&mut door.fuzzer_mut().repairs);
+        let repairs = std::mem::take(&mut door.fuzzer_mut().learned.repairs);
         let (mut repaired, mut is_changed) = (Vec::new(), false);
         let run = door.logged(input, |log| {
             if !repairs.is_empty() && rounds < MOST_ROUNDS {
@@ -46,7 +46,7 @@ pub(super) fn run_logged<D: Door, T>(
             }
             look(log)
         });
-        door.fuzzer_mut().repairs = repairs;
+        door.fuzzer_mut().learned.repairs = repairs;
         let (exit, seen) = run?;
         if !is_changed || exit != ExitKind::Ok {
             return Ok((exit, seen));
@@ -57,7 +57,7 @@ pub(super) fn run_logged<D: Door, T>(
 
 /// Fields that the equal operands of a run may be, with the ways in which one operand may stand in the input.
 pub(super) fn suspects<D: Door>(door: &D, input: &[u8], log: ComparisonLog<'_>) -> Learning {
-    let suspects = door.fuzzer().repairs.suspects(log, input);
+    let suspects = door.fuzzer().learned.repairs.suspects(log, input);
     let alike = suspects.chunk_by(|one, other| one.place == other.place);
     Learning { suspects: alike.map(<[Suspect]>::to_vec).collect(), answers: Vec::new() }
 }
@@ -82,8 +82,8 @@ pub(super) fn learn<D: Door, E: From<D::Error>>(
             }
         }
         match field {
-            Some(field) => door.fuzzer_mut().repairs.add(site, field),
-            None => door.fuzzer_mut().repairs.failed(site),
+            Some(field) => door.fuzzer_mut().learned.repairs.add(site, field),
+            None => door.fuzzer_mut().learned.repairs.failed(site),
         }
         suspects.pop_front();
         answers.clear();
@@ -140,7 +140,7 @@ impl<D: Door, C> Asking<'_, D, C> {
             })?;
             let Some(side) = sides.map(|side| side as usize) else { continue };
             let count = self.movers(input, suspect, (&window, 1 - side))?;
-            let fewest = self.door.fuzzer().repairs.fewest_movers(suspect.place.site);
+            let fewest = self.door.fuzzer().learned.repairs.fewest_movers(suspect.place.site);
             if count >= fewest || self.is_length(input, suspect, 1 - side)? {
                 return Ok(Some(Field { side, encoding: suspect.encoding, at: *at }));
             }
@@ -248,5 +248,5 @@ impl Waiting {
 /// Notes whether the seed has a field, so that its mutants are repaired.
 pub(super) fn note_seed<D: Door>(door: &mut D, id: SeedId, log: ComparisonLog<'_>) {
     let fuzzer = door.fuzzer_mut();
-    fuzzer.corpus[id].has_fields |= fuzzer.repairs.concern(log);
+    fuzzer.corpus[id].has_fields |= fuzzer.learned.repairs.concern(log);
 }

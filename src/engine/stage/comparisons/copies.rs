@@ -78,10 +78,10 @@ fn begin<D: Door>(
     limit.check(door)?;
     let log = settled(door, (id, input))?;
     let fuzzer = door.fuzzer_mut();
-    fuzzer.results.learn(log.view());
+    fuzzer.learned.results.learn(log.view());
     // Of other inputs, such as a longer one, there is no file that shows it.
     if !log.view().is_partial() && *fuzzer.corpus[id].data == *input {
-        fuzzer.blockers.add(id.0 as usize, log.view());
+        fuzzer.learned.blockers.add(id.0 as usize, log.view());
     }
     let learning = repair::suspects(door, input, log.view());
     Ok(CopiesPhase::Learning(log, learning))
@@ -120,7 +120,7 @@ fn color<D: Door>(
 fn edit<D: Door>(door: &D, input: &[u8], coloring: &Coloring) -> Editing {
     let (log, colored_log) = (coloring.log.view(), coloring.colored_log.view());
     let run = Logged { input, log, colored: &coloring.colored, colored_log };
-    let results = &door.fuzzer().results;
+    let results = &door.fuzzer().learned.results;
     // A switch is open as long as it has cases.
     let is_left = |place, kind| {
         let is_shown = !log.is_partial() || kind == ComparisonKind::Text;
@@ -152,12 +152,12 @@ fn edit<D: Door>(door: &D, input: &[u8], coloring: &Coloring) -> Editing {
 
 /// Where copies of operands stand is what decides their comparisons.
 fn note_bytes<D: Door>(door: &mut D, (id, input): (SeedId, &[u8]), edits: &[Edit]) {
-    let Fuzzer { corpus, blockers, .. } = door.fuzzer_mut();
+    let Fuzzer { corpus, learned, .. } = door.fuzzer_mut();
     if corpus[id].data.as_ref() != input {
         return;
     }
     for Edit { at, removed, place, .. } in edits {
-        blockers.note_bytes(place.site, id.0 as usize, *at..at + removed);
+        learned.blockers.note_bytes(place.site, id.0 as usize, *at..at + removed);
     }
 }
 
@@ -177,7 +177,7 @@ fn try_with_log<D: Door>(
         limit.check(door)?;
         let Some(edit) = chosen.pop_front() else { break };
         edit.apply(input, &mut bytes);
-        let was_open = door.fuzzer().results.is_open(edit.place, edit.kind);
+        let was_open = door.fuzzer().learned.results.is_open(edit.place, edit.kind);
         if !lengths.contains(&bytes.len()) || !was_open && edit.kind != ComparisonKind::Switch {
             continue;
         }
@@ -185,7 +185,7 @@ fn try_with_log<D: Door>(
         if is_partial && joint.iter().any(|done| done.place == edit.place) {
             continue;
         }
-        door.fuzzer_mut().blockers.note_attempt(edit.place.site);
+        door.fuzzer_mut().learned.blockers.note_attempt(edit.place.site);
         let (mut edited, origin) = (bytes.clone(), origin(id, edit.op));
         let own_copy = |log: ComparisonLog<'_>| log.own_copy();
         let (mut log, mut ends) = logged_to_end(door, origin, &mut bytes, own_copy)?;
@@ -207,7 +207,7 @@ fn try_with_log<D: Door>(
             let place = (edit.place, edit.kind);
             comes_equal(door, (input, base), place, (log.view(), &bytes, origin))?
         };
-        let results = &mut door.fuzzer_mut().results;
+        let results = &mut door.fuzzer_mut().learned.results;
         let is_new = results.learn(log.view()) || shows;
         if ends && (is_new || was_open && !results.is_open(edit.place, edit.kind)) {
             if bytes != edited {
@@ -219,13 +219,13 @@ fn try_with_log<D: Door>(
         }
     }
     tried.retain(|place| joint.iter().all(|edit| edit.place != *place));
-    tried.iter().for_each(|place| door.fuzzer_mut().results.had_no_effect(*place));
+    tried.iter().for_each(|place| door.fuzzer_mut().learned.results.had_no_effect(*place));
     *is_tried = true;
     let all = together(input, joint);
     if let Some(mut all) = all.filter(|all| !turning.contains(all)) {
         let origin = origin(id, "joint");
         let (log, ends) = logged_to_end(door, origin, &mut all, |log| log.own_copy())?;
-        door.fuzzer_mut().results.learn(log.view());
+        door.fuzzer_mut().learned.results.learn(log.view());
         if ends {
             try_out(door, Candidate { bytes: all.clone(), origin })?;
             turning.push(all);
@@ -255,7 +255,7 @@ fn run_all<D: Door>(
     };
     let end = run_producer(door, id, &mut solutions)?;
     for edit in &solutions.edits[solutions.first..solutions.done] {
-        door.fuzzer_mut().blockers.note_attempt(edit.place.site);
+        door.fuzzer_mut().learned.blockers.note_attempt(edit.place.site);
     }
     editing.edits = solutions.edits;
     editing.done = solutions.done;

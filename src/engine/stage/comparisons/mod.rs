@@ -150,7 +150,7 @@ fn may_begin_again<M: ForeignMutators>(fuzzer: &Fuzzer<M>) -> bool {
 
 fn begin_again<M>(fuzzer: &mut Fuzzer<M>) {
     fuzzer.comparing.is_idle = false;
-    fuzzer.results.forget_failures();
+    fuzzer.learned.results.forget_failures();
     let done = fuzzer.corpus.iter_mut().filter(|seed| seed.compared == COMPARED);
     done.for_each(|seed| seed.compared = 0);
 }
@@ -289,7 +289,7 @@ fn solve<D: Door>(door: &mut D, work: &mut Work, limit: Limit) -> Result<(), Sto
             break;
         }
     }
-    if !door.fuzzer().repairs.is_empty() {
+    if !door.fuzzer().learned.repairs.is_empty() {
         let mut input = door.fuzzer().corpus[id].data.to_vec();
         let log = logged(door, origin(id, "copy"), &mut input, |log| log.own_copy())?;
         repair::note_seed(door, id, log.view());
@@ -328,7 +328,7 @@ fn comes_equal<D: Door>(
         }
     };
     if is_turned && missing != Missing::Unknown {
-        door.fuzzer_mut().results.learn_equal(place, kind, input);
+        door.fuzzer_mut().learned.results.learn_equal(place, kind, input);
     }
     Ok(is_turned)
 }

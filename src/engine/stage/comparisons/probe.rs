@@ -63,7 +63,7 @@ pub(super) fn turn<D: Door>(
                 let fuzzer = door.fuzzer_mut();
                 for dependent in dependents.iter().filter(|_| *fuzzer.corpus[id].data == **input) {
                     let movers = dependent.movers().into_iter();
-                    fuzzer.blockers.note_bytes(dependent.place.site, id.0 as usize, movers);
+                    fuzzer.learned.blockers.note_bytes(dependent.place.site, id.0 as usize, movers);
                 }
                 let base = std::mem::take(&mut watch.base);
                 let turning = Vec::new();
@@ -87,7 +87,7 @@ fn solve_all<D: Door>(
         if turning.len() >= MOST_TURNING || limit.is_reached(door) {
             break;
         }
-        let results = &door.fuzzer().results;
+        let results = &door.fuzzer().learned.results;
         let is_known = results.was_made_equal(dependent.place, input);
         if is_known || !results.is_open(dependent.place, dependent.kind) {
             (*attempts, _) = (None, dependents.pop_front());
@@ -96,7 +96,7 @@ fn solve_all<D: Door>(
         match solve(door, (id, input), (dependent, base, attempts), limit)? {
             // The next round has more time.
             Solved::Not if limit.is_reached(door) => {}
-            Solved::Not => door.fuzzer_mut().results.failed(dependent.place),
+            Solved::Not => door.fuzzer_mut().learned.results.failed(dependent.place),
             Solved::By { bytes, op } => {
                 try_out(door, Candidate { bytes: bytes.clone(), origin: origin(id, op) })?;
                 turning.push(bytes);
@@ -150,7 +150,7 @@ impl Watch {
             settled(door, (id, input))?,
             logged(door, origin(id, "copy"), &mut input.to_vec(), |log| log.own_copy())?,
         ];
-        let results = &mut door.fuzzer_mut().results;
+        let results = &mut door.fuzzer_mut().learned.results;
         results.learn(logs[0].view());
         let mut open = Vec::new();
         let mut occurrences = Occurrences::default();
@@ -235,7 +235,7 @@ impl Watch {
                 }
             }
         }
-        let results = &door.fuzzer().results;
+        let results = &door.fuzzer().learned.results;
         dependents.sort_by_cached_key(|dependent| {
             let is_one_sided = results.is_one_sided(dependent.place.site);
             // A length only if no field can be changed: the input may become a long one.
@@ -410,7 +410,7 @@ enum Solved {
 
 /// What has failed is tried again, because another seed may be nearer, but less.
 fn attempts_left(failures: u32) -> usize {
-    depend::MOST_ATTEMPTS.checked_shr(2 * failures).unwrap_or(0)
+    depend::MOST_ATTEMPTS.checked_shr(failures.saturating_mul(2)).unwrap_or(0)
 }
 
 /// Runs attempts of the solvers until one turns the comparison.
@@ -422,10 +422,10 @@ fn solve<D: Door>(
 ) -> Result<Solved, Stop<D::Error>> {
     let mutation = &door.fuzzer().mutation;
     let (lengths, max_len) = (mutation.min_len..=mutation.max_len, mutation.max_len);
-    let known = door.fuzzer().results.of(dependent.place).to_vec();
+    let known = door.fuzzer().learned.results.of(dependent.place).to_vec();
     let is_partial = door.fuzzer().has_partial_log();
     let Attempts { left, extensions, answers } = attempts.get_or_insert_with(|| Attempts {
-        left: attempts_left(door.fuzzer().results.failures(dependent.place)),
+        left: attempts_left(door.fuzzer().learned.results.failures(dependent.place)),
         extensions: MOST_EXTENSIONS,
         answers: Vec::new(),
     });
@@ -479,7 +479,7 @@ fn attempt<D: Door>(
     (known, base): (&[u32], (&[u8], &SiteCounts)),
 ) -> Result<(Option<[u64; 2]>, bool), D::Error> {
     let Dependent { place, from, .. } = *dependent;
-    door.fuzzer_mut().blockers.note_attempt(place.site);
+    door.fuzzer_mut().learned.blockers.note_attempt(place.site);
     let (seen, log) = logged(door, origin(id, op), bytes, |log| {
         let mut of_site = log.iter().filter(|comparison| comparison.site == place.site);
         let seen = of_site.nth(place.occurrence as usize);
@@ -495,7 +495,7 @@ fn attempt<D: Door>(
     let (operands, is_new) = seen;
     let Some(log) = log else { return Ok((operands, false)) };
     if is_new {
-        door.fuzzer_mut().results.learn(log.view());
+        door.fuzzer_mut().learned.results.learn(log.view());
         return Ok((operands, true));
     }
     let place = (place, dependent.kind);
