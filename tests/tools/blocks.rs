@@ -78,6 +78,13 @@ fn modules_choose_among_the_files_that_the_loader_loads() {
     let text = dir.text("list");
     assert!(text.contains("/libc.so.6: ") && text.contains("libc.so.6+0x"), "{:.200}", text);
     assert!(!text.contains("sh+0x"));
+    // With the variables that -Q has: all files, also those that are preloaded.
+    let library = common::plain("tests/targets/lookalikes-lib.c", "-shared -fPIC").display().to_string();
+    let job = dir.ffuzz("showmap --blocks -o list -- sh").env("AFL_PRELOAD", &library);
+    job.env("AFL_INST_LIBS", "1").run().expect(0);
+    let text = dir.text("list");
+    assert!(text.contains("sh+0x") && text.contains("libc.so.6+0x"), "{text:.200}");
+    assert!(text.contains(&format!("# {library}: ")), "{text:.200}");
     let run = dir.ffuzz("showmap --blocks --modules nothing.so -- sh").run().expect(1);
     assert!(run.err.contains("--modules names none of the target's files"), "{}", run.err);
     assert!(run.err.contains("they are "), "{}", run.err);

@@ -5,8 +5,10 @@ use std::fmt::Write as _;
 use super::args::Args;
 use super::to_file;
 use crate::cmd::exit::Failure;
+use crate::cmd::fuzz::{args::Args as FuzzArgs, resolve};
 use crate::cmd::tool::{self, print, say};
 use crate::config::env::Environment;
+use crate::config::options::TargetOptions;
 use crate::exec::choice::Choice;
 use crate::exec::objects::Objects;
 use crate::exec::trace::Code;
@@ -17,12 +19,14 @@ pub(super) fn run(args: &Args, environment: &Environment) -> Result<u8, Failure>
     let program = binary::locate(&args.target.command[0], environment.get("PATH"));
     let program = program.and_then(|path| binary::inspect(&path, false).map(|_| path));
     let program = program.map_err(tool::failure)?;
-    let objects = Objects::of(&program, &[])
+    let options = options(args, environment)?;
+    let objects = Objects::of(&program, &options.extra_env)
         .map_err(|source| tool::failure(TargetError::Start { path: program.clone(), source }))?;
     if !objects.missing.is_empty() {
         return Err(tool::failure(TargetError::NoLibrary { names: objects.missing }));
     }
-    let choice = args.native.modules.as_deref().map_or(Choice::Own, Choice::parse);
+    let modules = options.native.and_then(|native| native.modules);
+    let choice = modules.as_deref().map_or(Choice::Own, Choice::parse);
     let mut text = String::new();
     let (mut blocks, mut files) = (0, 0);
     for path in objects.chosen(&choice, &program) {
@@ -41,6 +45,18 @@ pub(super) fn run(args: &Args, environment: &Environment) -> Result<u8, Failure>
     print(text.as_bytes(), to_file(args.output()))?;
     say(args.quiet, &format!("[+] {blocks} blocks in {files} files"));
     Ok(0)
+}
+
+/// Those that the target would have with `-Q`.
+fn options(args: &Args, environment: &Environment) -> Result<TargetOptions, Failure> {
+    let fuzz = FuzzArgs {
+        command: args.target.command.clone(),
+        native: true,
+        modules: args.native.modules.clone(),
+        guard_heap: args.native.guard_heap,
+        ..FuzzArgs::default()
+    };
+    resolve::target_options(&fuzz, environment)
 }
 
 /// `FILE+OFFSET FUNCTION` for each block, and lines with # for the file and for what is left out.

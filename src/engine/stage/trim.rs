@@ -2,14 +2,20 @@
 
 use super::{Stage, StageEnd};
 use crate::corpus::{Length, Origin, SeedId, Step};
+use crate::fuzzer::Effort;
 use crate::fuzzer::door::{Behaviour, Door, Part, Run};
 use crate::minimize::trim::Trim;
 use crate::mutate::Candidate;
 use crate::mutate::buffer::Buffer;
 use crate::mutate::foreign::{ForeignMutators, Made};
+use crate::schedule::Budget;
 
 /// Steps of a foreign mutator's trimming: one that never comes to its end would starve all seeds.
 const MOST_FOREIGN_STEPS: u32 = 1 << 16;
+
+/// Trimming ends when this multiple of a stage's longest time is used: a seed a thousand times slower than the others
+/// would keep them waiting. That is more than the runs on a seed of 10 KiB take whose runs are as quick as others.
+const LONGER: u32 = 4;
 
 pub(super) struct Trimming;
 
@@ -58,7 +64,8 @@ fn trim_seed<D: Door>(door: &mut D, id: SeedId) -> Result<StageEnd, D::Error> {
     let origin = Origin { parent: id, other: None, step, by: 0 };
     let candidate = Candidate { bytes: Vec::new(), origin };
     let mut work = Work { input, lengths, candidate, wanted };
-    let end = trim(door, &mut work);
+    let limit = Limit::of(door, id);
+    let end = trim(door, &mut work, limit);
     // Also what is done so far counts.
     let Work { input, lengths, .. } = work;
     if *input != *door.fuzzer().corpus[id].data {
@@ -78,14 +85,34 @@ fn trim_seed<D: Door>(door: &mut D, id: SeedId) -> Result<StageEnd, D::Error> {
     end
 }
 
-fn trim<D: Door>(door: &mut D, work: &mut Work) -> Result<StageEnd, D::Error> {
+/// When trimming a seed ends, finished or not.
+#[derive(Clone, Copy)]
+struct Limit {
+    budget: Option<Budget>,
+    begin: Effort,
+}
+
+impl Limit {
+    fn of<D: Door>(door: &D, id: SeedId) -> Self {
+        let fuzzer = door.fuzzer();
+        let budget = fuzzer.budget(id).map(|budget| budget.longest().times(LONGER));
+        Self { budget, begin: fuzzer.effort() }
+    }
+
+    fn is_reached<D: Door>(self, door: &D) -> bool {
+        let done = door.fuzzer().effort().since(self.begin);
+        self.budget.is_some_and(|budget| budget.is_used(done.runs, done.time))
+    }
+}
+
+fn trim<D: Door>(door: &mut D, work: &mut Work, limit: Limit) -> Result<StageEnd, D::Error> {
     let mutators = &door.fuzzer().mutators;
     let trimmers: Vec<usize> = (0..mutators.len()).filter(|index| mutators.trims(*index)).collect();
     if trimmers.is_empty() {
-        return trim_blocks(door, work);
+        return trim_blocks(door, work, limit);
     }
     for mutator in trimmers {
-        if trim_by(door, mutator, work)? == StageEnd::TurnOver {
+        if trim_by(door, mutator, work, limit)? == StageEnd::TurnOver {
             return Ok(StageEnd::TurnOver);
         }
     }
@@ -93,7 +120,7 @@ fn trim<D: Door>(door: &mut D, work: &mut Work) -> Result<StageEnd, D::Error> {
 }
 
 /// Leaves out block by block.
-fn trim_blocks<D: Door>(door: &mut D, work: &mut Work) -> Result<StageEnd, D::Error> {
+fn trim_blocks<D: Door>(door: &mut D, work: &mut Work, limit: Limit) -> Result<StageEnd, D::Error> {
     let mut trim = Trim::new(work.input.len()).keep(door.fuzzer().mutation.min_len);
     let mut buffer = Buffer::default();
     while let Some(block) = trim.next(&work.input, &mut work.candidate.bytes) {
@@ -111,18 +138,26 @@ fn trim_blocks<D: Door>(door: &mut D, work: &mut Work) -> Result<StageEnd, D::Er
         if door.between_batches()? {
             return Ok(StageEnd::TurnOver);
         }
+        if limit.is_reached(door) {
+            break;
+        }
     }
     Ok(StageEnd::Finished)
 }
 
 /// Lets a foreign mutator propose what the input is replaced by.
-fn trim_by<D: Door>(door: &mut D, mutator: usize, work: &mut Work) -> Result<StageEnd, D::Error> {
+fn trim_by<D: Door>(
+    door: &mut D,
+    mutator: usize,
+    work: &mut Work,
+    limit: Limit,
+) -> Result<StageEnd, D::Error> {
     let min_len = door.fuzzer().mutation.min_len;
     let begun = door.fuzzer_mut().mutators.trim_begins(mutator, &work.input);
     let Some(mut planned) = begun else { return Ok(StageEnd::Finished) };
     let mut step = 0;
     for _ in 0..MOST_FOREIGN_STEPS {
-        if step >= planned {
+        if step >= planned || limit.is_reached(door) {
             return Ok(StageEnd::Finished);
         }
         let mutators = &mut door.fuzzer_mut().mutators;
@@ -155,4 +190,46 @@ fn trim_by<D: Door>(door: &mut D, mutator: usize, work: &mut Work) -> Result<Sta
     let text = format!("trimming did not end after {MOST_FOREIGN_STEPS} steps: stopped");
     door.fuzzer_mut().mutators.complain(mutator, text);
     Ok(StageEnd::Finished)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::Cell;
+    use std::rc::Rc;
+    use std::time::Duration;
+
+    use super::*;
+    use crate::executor::ExitKind;
+    use crate::fake::FakeExecutor;
+    use crate::schedule::{ScheduleOptions, Scheduler};
+    use crate::stage::fake::Search;
+
+    /// A seed whose runs take a thousand times as long as others is not trimmed to its end.
+    #[test]
+    fn a_slow_seed_does_not_keep_the_others_waiting() {
+        let clock = Rc::new(Cell::new(Duration::ZERO));
+        let time = clock.clone();
+        let executor = FakeExecutor::new(8, vec![], move |input, edges, _| {
+            let is_slow = input.len() > 8;
+            time.set(Duration::from_millis(if is_slow { 1000 } else { 1 }));
+            edges[usize::from(is_slow)] = 1;
+            edges[2] = input.len() as u8;
+            ExitKind::Ok
+        });
+        let mut search = Search::of(executor.timed_by(&clock));
+        search.0.scheduler = Scheduler::new(ScheduleOptions::default(), 8, &[]);
+        for len in (1..8).chain([4000]) {
+            let candidate = Candidate { bytes: vec![b'x'; len], origin: Origin::injected(0) };
+            search.try_out(&candidate).unwrap();
+        }
+        let id = SeedId(search.0.corpus.next_id().0 - 1);
+        assert_eq!(search.0.corpus[id].data.len(), 4000);
+        let before = search.0.effort();
+        let end = Trimming.run(&mut search, id).unwrap();
+        let done = search.0.effort().since(before);
+        assert!(end == StageEnd::Finished && search.0.corpus[id].trimmed);
+        let average = Duration::from_secs(1) / 8;
+        let most = average * 1000 * LONGER + Duration::from_secs(20);
+        assert!(done.time < most && done.runs > 16, "{done:?}");
+    }
 }
