@@ -4,6 +4,8 @@ use std::fmt::Write as _;
 use std::path::PathBuf;
 use std::process::Command;
 
+use serde_json::{Value, json};
+
 use crate::common;
 use common::*;
 
@@ -363,6 +365,35 @@ fn a_library_logs_for_its_program_and_a_full_log_is_named() {
     assert!(seen.err.contains("[+] 65536 comparisons at "), "{}", seen.err);
     assert!(seen.err.contains("the log was full"), "{}", seen.err);
     assert!(dir.text("log").contains("lib.c:4:"), "{}", dir.text("log"));
+}
+
+#[test]
+fn what_cannot_be_relied_on_does_not_keep_the_gate_shut() {
+    let library = "#include <stdint.h>\n#include <string.h>\n\
+        int check(const uint8_t *d) { uint32_t w; memcpy(&w, d, 4); return w * 3 == 0x33333333u; }";
+    for how in ["noise", "fork", "loop", "unload"] {
+        let dir = TestDir::with_seed("Lxxxxxxx");
+        dir.write("in/other", "xxxxxxxx");
+        dir.write("lib.c", library);
+        let source = repository("tests/targets/bad-compares.c").display().to_string();
+        build(&dir, "cc", &[], "-O1 -shared -fPIC lib.c -o libcheck.so");
+        build(&dir, "cc", &[], &format!("-g -O1 -fsanitize=fuzzer {source} -o t"));
+        let job = dir.fuzz("-s 1 -t 500 -E 20000", &dir.path("t"), "").env("HOW", how);
+        let job = job.env("LIBRARY", dir.path("libcheck.so").to_str().unwrap());
+        job.env("AFL_BENCH_UNTIL_CRASH", "1").run().expect(0);
+        assert!(dir.stat("saved_crashes") > 0, "{how}: {:?}", dir.stats());
+        // No bytes of the input are said to decide what changes by itself.
+        let state: Value = serde_json::from_str(&dir.text("out/default/state.json")).unwrap();
+        let sites = state["learned"]["blockers"]["sites"].as_object().unwrap();
+        for wanted in [123_456_789, 0x1111_2222, 0x4444_5555, 0x6666_7777] {
+            let is_it = |site: &&Value| site["blocker"]["operands"][1]["Value"] == wanted;
+            let site = sites.values().find(is_it);
+            assert_eq!(site.is_some(), how == "noise", "{wanted:#x}: {state:#}");
+            if let Some(site) = site {
+                assert_eq!(site["blocker"]["deciding"], json!([]), "{site:#}");
+            }
+        }
+    }
 }
 
 /// Gates of which a folder of inputs passes some.
