@@ -1,7 +1,7 @@
 //! Guidance by domains (`-p`): which domain is served next, and by which of its owners.
 
 use super::bandit::Bandit;
-use crate::corpus::{Corpus, SeedId};
+use crate::corpus::{Corpus, Seed, SeedId};
 use crate::domain::Domain;
 use crate::mutate::{Rng, below};
 
@@ -86,21 +86,37 @@ impl Guide {
         self.serving != EDGES
     }
 
-    /// An owner of the domain that is to be served; None if it is the turn of edges.
-    pub(super) fn pick(&mut self, corpus: &Corpus, rng: &mut Rng) -> Option<SeedId> {
+    /// An owner of the domain that is to be served; None if it is the turn of edges. `speed`: how quick a seed is, the
+    /// least first.
+    pub(super) fn pick(
+        &mut self,
+        corpus: &Corpus,
+        rng: &mut Rng,
+        speed: impl Fn(&Seed) -> u32,
+    ) -> Option<SeedId> {
         let owners = &self.owners;
         let open = |arm: usize| arm == EDGES || !owners[arm - 1].is_empty();
         self.serving = self.bandit.draw(rng, open).unwrap_or(EDGES);
-        let list = self.owners.get(self.serving.checked_sub(1)?)?;
-        draw_owner(corpus, list, rng)
+        let domain = self.serving.checked_sub(1)?;
+        let list = self.owners.get(domain)?;
+        match self.leads_to_edges[domain] {
+            true => draw_owner(corpus, list, rng, speed),
+            false => draw_owner(corpus, list, rng, |_| 0),
+        }
     }
 }
 
-/// The newest that was never fuzzed, because values climb step by step; else one by weight: the
+/// Of the quickest that were never fuzzed the newest, because values climb step by step; else one by weight: the
 /// more often it was fuzzed, the less.
-fn draw_owner(corpus: &Corpus, owners: &[SeedId], rng: &mut Rng) -> Option<SeedId> {
+fn draw_owner(
+    corpus: &Corpus,
+    owners: &[SeedId],
+    rng: &mut Rng,
+    speed: impl Fn(&Seed) -> u32,
+) -> Option<SeedId> {
     let usable = || owners.iter().copied().filter(|id| !corpus[*id].disabled);
-    if let Some(fresh) = usable().rev().find(|id| corpus[*id].fuzzed == 0) {
+    let fresh = usable().rev().filter(|id| corpus[*id].fuzzed == 0);
+    if let Some(fresh) = fresh.min_by_key(|id| speed(&corpus[*id])) {
         return Some(fresh);
     }
     let weight = |id: SeedId| 4096 / (corpus[id].fuzzed.min(4095) + 1);

@@ -224,7 +224,11 @@ impl Scheduler {
             self.cycles += 1;
             self.stale_weights = true;
         }
-        let guided = if self.options.guided { self.guide.pick(corpus, rng) } else { None };
+        let by_length = self.length_only();
+        let guided = match self.options.guided {
+            true => self.guide.pick(corpus, rng, |seed| speed(seed, by_length)),
+            false => None,
+        };
         let id = match guided {
             Some(id) => id,
             None => {
@@ -447,6 +451,12 @@ fn needs_path_counts(schedule: Schedule) -> bool {
 fn cost(seed: &Seed, by_length: bool) -> u64 {
     let len = seed.data.len() as u64;
     if by_length { len } else { seed.exec_us.max(1).saturating_mul(len) }
+}
+
+/// The order of magnitude of a run's time: chains of seeds that a slow one began cost turns without finding more than
+/// others.
+fn speed(seed: &Seed, by_length: bool) -> u32 {
+    if by_length { 0 } else { seed.exec_us.max(1).ilog2() }
 }
 
 #[cfg(test)]

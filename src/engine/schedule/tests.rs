@@ -146,6 +146,33 @@ fn only_a_domain_that_may_look_for_slow_inputs_pays_for_a_slow_owner() {
     }
 }
 
+/// Of a domain that is a way to edges the quickest owner comes first, of others the newest.
+#[test]
+fn a_slow_owner_comes_first_only_if_its_value_is_what_counts() {
+    for (name, newest_first) in [("mine", true), ("cmp", false)] {
+        let mut bench = Bench::guided();
+        let domains = domains().map(|domain| Domain { name: name.into(), ..domain });
+        bench.scheduler = Scheduler::new(bench.scheduler.options, 64, &domains);
+        let owners = [100, 130, 10_000].map(|exec_us| {
+            let id = bench.corpus.next_id();
+            bench.corpus.add(Seed { id, exec_us, ..Seed::default() });
+            bench.scheduler.added(&mut bench.corpus, id);
+            bench.scheduler.owns(&bench.corpus, id, id.0, 0);
+            id
+        });
+        let mut order = Vec::new();
+        while order.len() < owners.len() {
+            let id = bench.turn().unwrap();
+            if bench.scheduler.climbs(id) {
+                order.push(id);
+            }
+        }
+        let [quick, newer, slow] = owners;
+        let expected = if newest_first { [slow, newer, quick] } else { [quick, newer, slow] };
+        assert_eq!(order, expected, "{name}");
+    }
+}
+
 #[test]
 fn of_several_owners_of_a_key_the_one_with_most_keys_is_enough() {
     let mut bench = Bench::guided();
