@@ -325,8 +325,13 @@ private:
     const llvm::Type *T = A->getType();
     if (llvm::isa<llvm::Constant>(A) && llvm::isa<llvm::Constant>(B)) return false;
     if (isOurs(Cmp) || isResultOfComparer(A) || isResultOfComparer(B) || isOfArgumentList(A)) return false;
-    if (T->isIntegerTy()) return T->getIntegerBitWidth() > 1 && T->getIntegerBitWidth() <= 128;
+    if (T->isIntegerTy()) return T->getIntegerBitWidth() > 1 && (T->getIntegerBitWidth() <= 128 || isEquality(Cmp));
     return T->isFloatingPointTy();
+  }
+
+  static bool isEquality(const llvm::CmpInst &Cmp) {
+    auto *Integers = llvm::dyn_cast<llvm::ICmpInst>(&Cmp);
+    return Integers && Integers->isEquality();
   }
 
   // Of va_arg: whether the next argument is in a register.
@@ -453,6 +458,7 @@ private:
     llvm::Value *How = how(Kind, Bytes, constants(Left, Right));
     if (Bytes <= 8)
       return call(B, "__ffuzz_log_values", {Key, How, B.CreateZExt(Left, Int64Ty), B.CreateZExt(Right, Int64Ty)});
+    if (Bytes > 16) return logWidest(B, Cmp, Key);
     llvm::Type *Wide = getIntTy(128);
     llvm::SmallVector<llvm::Value *, 6> Args = {Key, How};
     for (llvm::Value *V : {Left, Right}) {
@@ -461,6 +467,21 @@ private:
       Args.push_back(B.CreateTrunc(B.CreateLShr(V, 64), Int64Ty));
     }
     call(B, "__ffuzz_log_wide", Args);
+  }
+
+  // _BitInt of more than 128 bits, as it stands in memory.
+  void logWidest(llvm::IRBuilder<> &B, llvm::ICmpInst &Cmp, llvm::Value *Key) {
+    llvm::SmallVector<llvm::Value *, 5> Args = {Key, how(LogMemory, 0, 0)};
+    llvm::Type *T = Cmp.getOperand(0)->getType();
+    unsigned Bytes = (T->getIntegerBitWidth() + 7) / 8;
+    llvm::BasicBlock &Entry = Cmp.getFunction()->getEntryBlock();
+    for (llvm::Value *V : Cmp.operands()) {
+      auto *Place = new llvm::AllocaInst(T, 0, "", &*Entry.getFirstInsertionPt());
+      B.CreateStore(V, Place);
+      Args.push_back(asPtr(B, Place));
+    }
+    Args.push_back(llvm::ConstantInt::get(Int64Ty, Bytes));
+    call(B, "__ffuzz_log_memory", Args);
   }
 
   // Those of other formats as a double.

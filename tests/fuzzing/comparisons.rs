@@ -396,6 +396,28 @@ fn what_cannot_be_relied_on_does_not_keep_the_gate_shut() {
     }
 }
 
+#[test]
+fn integers_of_any_width_are_logged_and_solved() {
+    let dir = TestDir::with_seed("x".repeat(48));
+    let source = "#include <stdint.h>\n#include <stdlib.h>\n#include <string.h>\n\
+        int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {\n\
+          unsigned _BitInt(256) value, wanted = 1;\n\
+          if (size < 40) return 0;\n\
+          memcpy(&value, data + 5, 32);\n\
+          for (int i = 0; i < 16; i++) wanted = wanted * 1000003 + data[i % 4] / 128;\n\
+          if (value == wanted) abort();\n\
+          return value < wanted;\n}\n";
+    dir.write("wide.c", source);
+    // Older ones know no integers of more than 128 bits.
+    for clang in clangs().iter().filter(|clang| !["14", "15"].contains(clang)) {
+        build(&dir, "cc", &[("FFUZZ_CC", clang)], "-O1 -fsanitize=fuzzer wide.c -o t");
+        let job = dir.fuzz("-s 1 -E 3000", &dir.path("t"), "").env("AFL_BENCH_UNTIL_CRASH", "1");
+        job.run().expect(0);
+        assert!(dir.stat("saved_crashes") > 0, "{clang}: {:?}", dir.stats());
+        std::fs::remove_dir_all(dir.path("out")).unwrap();
+    }
+}
+
 /// Gates of which a folder of inputs passes some.
 const GATES: &str = r#"
 #include <stdint.h>

@@ -79,7 +79,8 @@ fn modules_choose_among_the_files_that_the_loader_loads() {
     assert!(text.contains("/libc.so.6: ") && text.contains("libc.so.6+0x"), "{:.200}", text);
     assert!(!text.contains("sh+0x"));
     // With the variables that -Q has: all files, also those that are preloaded.
-    let library = common::plain("tests/targets/lookalikes-lib.c", "-shared -fPIC").display().to_string();
+    let library =
+        common::plain("tests/targets/lookalikes-lib.c", "-shared -fPIC").display().to_string();
     let job = dir.ffuzz("showmap --blocks -o list -- sh").env("AFL_PRELOAD", &library);
     job.env("AFL_INST_LIBS", "1").run().expect(0);
     let text = dir.text("list");
