@@ -25,7 +25,7 @@ use crate::event::{Outcome, StopReason};
 use crate::fleet::control::{Answer, Command, Incoming, Order};
 use crate::mutators::Mutators;
 use crate::sys::remedy::Remedy;
-use crate::sys::underway;
+use crate::sys::{load, underway};
 
 impl DoorError for CampaignError {
     fn is_interruption(&self) -> bool {
@@ -96,6 +96,10 @@ impl Door for Campaign {
 
     fn elapsed(&self) -> Duration {
         self.outside.statistics.started.elapsed()
+    }
+
+    fn own_time(&self) -> Duration {
+        load::thread_clock().unwrap_or_default()
     }
 
     fn sanitizer_failed(&mut self, why: &dyn Diagnostic) {

@@ -127,6 +127,7 @@ impl StateFiles {
         if !fuzzer.recall_learned(state.learned) {
             for seed in &mut state.seeds {
                 (seed.compared, seed.has_fields) = (0, false);
+                seed.deciding = Box::default();
             }
         }
         // Numbers from here on are those of findings that the state has not seen.
@@ -178,6 +179,7 @@ impl StateFiles {
             measured: seed.measured,
             compared: if is_kept(seed) { seed.compared } else { 0 },
             has_fields: is_kept(seed) && seed.has_fields,
+            deciding: if is_kept(seed) { seed.deciding.clone() } else { Box::default() },
             changed_at: seed.changed_at,
             handicap: seed.handicap,
             fuzzed: seed.fuzzed,
@@ -239,6 +241,7 @@ pub(super) fn adopt(fuzzer: &mut Fuzzer<Mutators>, seed: &Seed, known: &KnownSee
         measured: known.measured,
         compared: known.compared,
         has_fields: known.has_fields,
+        deciding: known.deciding.iter().filter(|at| **at < len).copied().collect(),
         changed_at: if known.changed_at < len { known.changed_at } else { 0 },
         handicap: known.handicap,
         fuzzed: known.fuzzed,

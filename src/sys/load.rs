@@ -3,7 +3,7 @@
 use std::fs;
 use std::time::Duration;
 
-use nix::time::{clock_getcpuclockid, clock_gettime};
+use nix::time::{ClockId, clock_getcpuclockid, clock_gettime};
 use nix::unistd::Pid;
 
 /// Runnable threads of the whole machine, in percent of its cores, as AFL shows it.
@@ -48,6 +48,12 @@ pub fn processor_clock(pid: i32) -> Option<Duration> {
     let pid = (pid > 0).then(|| Pid::from_raw(pid))?;
     let clock = clock_getcpuclockid(pid).ok()?;
     clock_gettime(clock).ok().map(Duration::from)
+}
+
+/// Processor time of this thread.
+#[must_use]
+pub fn thread_clock() -> Option<Duration> {
+    clock_gettime(ClockId::CLOCK_THREAD_CPUTIME_ID).ok().map(Duration::from)
 }
 
 /// utime, stime, cutime and cstime stand 12 words after the name, which may hold anything.

@@ -59,14 +59,16 @@ fn what_was_learned_of_comparisons_is_restored() {
     let program = target("tests/challenges/nested.c", "-O2 -fsanitize=fuzzer");
     begin(&dir, 30_000, &program);
     let state = || -> Value { serde_json::from_str(&dir.text("out/default/state.json")).unwrap() };
-    let of_seeds = |state: &Value| -> Vec<[Value; 2]> {
+    let of_seeds = |state: &Value| -> Vec<[Value; 3]> {
         let seeds = state["seeds"].as_array().unwrap().iter();
-        seeds.map(|seed| [seed["compared"].clone(), seed["has_fields"].clone()]).collect()
+        let kept = ["compared", "has_fields", "deciding"];
+        seeds.map(|seed| kept.map(|key| seed[key].clone())).collect()
     };
     let before = state();
     let seeds = of_seeds(&before);
-    assert!(seeds.iter().any(|[compared, _]| *compared != 0), "{seeds:?}");
-    assert!(seeds.iter().any(|[_, has_fields]| *has_fields == true), "{seeds:?}");
+    assert!(seeds.iter().any(|[compared, ..]| *compared != 0), "{seeds:?}");
+    assert!(seeds.iter().any(|[_, has_fields, _]| *has_fields == true), "{seeds:?}");
+    assert!(seeds.iter().any(|[.., deciding]| deciding.is_array()), "{seeds:?}");
     let learned = &before["learned"];
     assert_ne!(learned["repairs"]["fields"], json!({}), "{learned}");
     assert_ne!(learned["results"]["places"], json!([]), "{learned}");

@@ -111,6 +111,9 @@ pub struct KnownSeed {
     /// Rounds in which the stage of comparisons has worked on it, as the engine counts them.
     pub compared: u32,
     pub has_fields: bool,
+    /// Bytes that decide comparisons.
+    #[serde(skip_serializing_if = "<[u32]>::is_empty")]
+    pub deciding: Box<[u32]>,
     pub changed_at: u32,
     pub handicap: u32,
     pub fuzzed: u32,

@@ -158,6 +158,8 @@ pub struct Seed {
     pub measured: bool,
     /// What was found: havoc keeps them right.
     pub lengths: Box<[Length]>,
+    /// Bytes that a probe has found to decide comparisons which are open; ascending.
+    pub deciding: Box<[u32]>,
     /// The deterministic stage was completed.
     pub det_done: bool,
     /// Never picked: a duplicate, or it crashes, hangs or cannot be calibrated. Still a donor for
@@ -171,6 +173,25 @@ impl Seed {
     pub fn is_pending(&self) -> bool {
         self.fuzzed == 0 && !self.disabled
     }
+}
+
+/// Places in an input, as far as they stand in another one: as far from its start, or from its end after the first byte
+/// that differs. Both inputs of one length have all of them.
+#[must_use]
+pub(crate) fn moved(places: &[u32], from: &[u8], to: &[u8]) -> Box<[u32]> {
+    if places.is_empty() || from.len() == to.len() {
+        return places.into();
+    }
+    let common = from.len().min(to.len());
+    let prefix = from.iter().zip(to).take_while(|(a, b)| a == b).count();
+    let pairs = from.iter().rev().zip(to.iter().rev());
+    let suffix = pairs.take(common - prefix).take_while(|(a, b)| a == b).count();
+    let place = |at: &u32| match *at as usize {
+        at if at < prefix => Some(at),
+        at if at >= from.len() - suffix && at < from.len() => Some(at + to.len() - from.len()),
+        _ => None,
+    };
+    places.iter().filter_map(place).filter_map(|at| u32::try_from(at).ok()).collect()
 }
 
 /// All seeds, indexed by [`SeedId`].
@@ -223,5 +244,28 @@ impl Index<SeedId> for Corpus {
 impl IndexMut<SeedId> for Corpus {
     fn index_mut(&mut self, id: SeedId) -> &mut Seed {
         &mut self.seeds[id.index()]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn places_follow_the_bytes_around_a_change() {
+        let from = b"head: value; tail";
+        for (to, expected) in [
+            // A change that moves nothing.
+            (&b"head: VALUE; tail"[..], &[0, 8, 16][..]),
+            (b"head: a long value; tail", &[0, 15, 23]),
+            (b"head: ue; tail", &[0, 13]),
+            (b"tail", &[3]),
+            (b"head", &[0]),
+            (b"", &[]),
+        ] {
+            assert_eq!(&*moved(&[0, 8, 16], from, to), expected, "{to:?}");
+        }
+        // What is there twice belongs to the start.
+        assert_eq!(&*moved(&[0, 1, 2], b"aaa", b"aaaa"), [0, 1, 2]);
     }
 }

@@ -175,6 +175,8 @@ pub(crate) struct Probing {
     pub(crate) parts: VecDeque<Range<usize>>,
     /// Bytes whose change ends the run before something open.
     pub(crate) stops: Vec<bool>,
+    /// These, and those that move what is watched; at first those that are known of the seed.
+    pub(crate) deciding: Vec<bool>,
     /// Bits of these that are done.
     pub(crate) bits: usize,
 }

@@ -217,6 +217,11 @@ pub trait Door: Sized {
         self.fuzzer().target().spent().whole()
     }
 
+    /// Processor time of the fuzzer itself. Zero for a search that does not measure it.
+    fn own_time(&self) -> Duration {
+        Duration::ZERO
+    }
+
     /// A sanitizer build cannot be run any more, and was left out.
     fn sanitizer_failed(&mut self, _why: &dyn Diagnostic) {}
 

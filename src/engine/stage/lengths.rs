@@ -3,11 +3,11 @@
 
 use std::collections::HashMap;
 
-use super::share::{FIRST_RUNS, Left, SLICE_TIME, Stop};
+use super::share::{FIRST_RUNS, Left, SLICE_TIME, Stop, taken};
 use super::{Stage, StageEnd};
 use crate::corpus::{Length, Origin, SeedId, Step};
+use crate::fuzzer::Effort;
 use crate::fuzzer::door::{Door, Run};
-use crate::fuzzer::{Effort, Fuzzer};
 use crate::mutate::buffer::Buffer;
 use crate::mutate::foreign::ForeignMutators;
 use crate::mutate::lengths::suspects;
@@ -59,10 +59,11 @@ impl<D: Door> Stage<D> for Lengths {
             && !is_text
             && seed.data.len() <= LONGEST
             && fuzzer.mutation.length_share > 0.0
-            && has_share(fuzzer)
+            && has_share(door)
     }
 
     fn run(&self, door: &mut D, id: SeedId) -> Result<StageEnd, D::Error> {
+        let begun = taken(door);
         let fuzzer = door.fuzzer_mut();
         let Some(budget) = fuzzer.budget(id) else { return Ok(StageEnd::TurnOver) };
         fuzzer.corpus[id].measured = true;
@@ -73,13 +74,14 @@ impl<D: Door> Stage<D> for Lengths {
         let origin = Origin { parent: id, other: None, step, by: 0 };
         let candidate = Candidate { bytes: Vec::new(), origin };
         let edges = fuzzer.corpus[id].trace.to_vec();
-        let mut trial = Trial { door, candidate, edges, runs: 0, begin, budget: budget.longest() };
+        let budget = budget.longest();
+        let mut trial = Trial { door, candidate, edges, runs: 0, begin, begun, budget };
         let mut found = Vec::new();
         let end = measure(&mut trial, &input, &mut found);
+        let done = taken(door).since(begun);
         let fuzzer = door.fuzzer_mut();
         // Also what was found until a stop.
         fuzzer.corpus[id].lengths = found.into();
-        let done = fuzzer.effort().since(begin);
         fuzzer.measuring.spent = fuzzer.measuring.spent.and(done);
         fuzzer.progress.yield_of("lengths").execs += fuzzer.target().execs() - execs;
         match end {
@@ -90,9 +92,10 @@ impl<D: Door> Stage<D> for Lengths {
     }
 }
 
-fn has_share<M: ForeignMutators>(fuzzer: &Fuzzer<M>) -> bool {
+fn has_share<D: Door>(door: &D) -> bool {
+    let fuzzer = door.fuzzer();
     let slice = Effort { runs: FIRST_RUNS.into(), time: SLICE_TIME };
-    !Left::of(fuzzer, fuzzer.measuring.spent, fuzzer.mutation.length_share).is_used_by(slice)
+    !Left::of(door, fuzzer.measuring.spent, fuzzer.mutation.length_share).is_used_by(slice)
 }
 
 /// Runs with one thing changed, and what they lose of the seed's own edges.
@@ -102,6 +105,7 @@ struct Trial<'a, D> {
     edges: Vec<u32>,
     runs: u64,
     begin: Effort,
+    begun: Effort,
     budget: Budget,
 }
 
@@ -113,8 +117,8 @@ impl<D: Door> Trial<'_, D> {
         }
         let fuzzer = self.door.fuzzer();
         let done = fuzzer.effort().since(self.begin);
-        let used = fuzzer.measuring.spent.and(done);
-        let left = Left::of(fuzzer, used, fuzzer.mutation.length_share);
+        let used = fuzzer.measuring.spent.and(taken(self.door).since(self.begun));
+        let left = Left::of(self.door, used, fuzzer.mutation.length_share);
         let is_spent = self.runs >= MOST_RUNS
             || self.budget.is_used(done.runs, done.time)
             || left.is_used_by(Effort::default());

@@ -2,14 +2,21 @@
 
 use std::time::Duration;
 
-use crate::fuzzer::{Effort, Fuzzer};
-use crate::mutate::foreign::ForeignMutators;
+use crate::fuzzer::Effort;
+use crate::fuzzer::door::Door;
 
 /// What a stage may take beyond its part, because a search begins with it: this number of runs of average length.
 pub(super) const FIRST_RUNS: u32 = 5000;
 pub(super) const FIRST_TIME: Duration = Duration::from_millis(500);
 /// A slice of work is to have this time, or [`FIRST_RUNS`]; the first one comes at once.
 pub(super) const SLICE_TIME: Duration = Duration::from_millis(250);
+
+/// What the search has taken so far. The fuzzer's own time counts, too: with a quick target it is most of all, and a part
+/// of the target's time alone would be next to nothing.
+pub(super) fn taken<D: Door>(door: &D) -> Effort {
+    let effort = door.fuzzer().effort();
+    Effort { time: effort.time + door.own_time(), ..effort }
+}
 
 /// What is left of the stage's part, in seconds, or in runs if times do not count.
 #[derive(Clone, Copy, Debug)]
@@ -20,9 +27,9 @@ pub(super) struct Left {
 
 impl Left {
     /// Of a stage that may take `part` of the whole search, and has `used` so much.
-    pub(super) fn of<M: ForeignMutators>(fuzzer: &Fuzzer<M>, used: Effort, part: f64) -> Self {
-        let all = fuzzer.effort();
-        let counts_time = fuzzer.counts_time();
+    pub(super) fn of<D: Door>(door: &D, used: Effort, part: f64) -> Self {
+        let all = taken(door);
+        let counts_time = door.fuzzer().counts_time();
         let first = match counts_time {
             true => {
                 let average = all.time.div_f64(all.runs.max(1) as f64);

@@ -1,7 +1,7 @@
 //! Trimming: a seed's first turn begins with the removal of what changes nothing in its behaviour.
 
 use super::{Stage, StageEnd};
-use crate::corpus::{Length, Origin, SeedId, Step};
+use crate::corpus::{Length, Origin, SeedId, Step, moved};
 use crate::fuzzer::Effort;
 use crate::fuzzer::door::{Behaviour, Door, Part, Run};
 use crate::minimize::trim::Trim;
@@ -79,6 +79,7 @@ fn trim_seed<D: Door>(door: &mut D, id: SeedId) -> Result<StageEnd, D::Error> {
     progress.trim_execs += runs;
     progress.yield_of("trim").execs += runs;
     let seed = &mut fuzzer.corpus[id];
+    seed.deciding = moved(&seed.deciding, &seed.data, &input);
     (seed.data, seed.lengths) = (input.into(), lengths);
     seed.trimmed = matches!(end, Ok(StageEnd::Finished));
     fuzzer.suspended.remove(&id);

@@ -9,7 +9,7 @@ use std::collections::VecDeque;
 use std::time::Duration;
 
 use super::repair::{self, run_logged};
-use super::share::{FIRST_RUNS, Left, SLICE_TIME, Stop};
+use super::share::{FIRST_RUNS, Left, SLICE_TIME, Stop, taken};
 use super::{Stage, StageEnd};
 use crate::comparison::{ComparisonKind, ComparisonLog, Missing, OwnLog, Place, SiteCounts};
 use crate::corpus::{COMPARED, Origin, Seed, SeedId, Step};
@@ -62,24 +62,25 @@ impl<D: Door> Stage<D> for Comparisons {
     fn wants(&self, door: &mut D, _id: SeedId) -> bool {
         let fuzzer = door.fuzzer();
         let Comparing { is_idle, paused, .. } = &fuzzer.comparing;
-        let has_work = !is_idle || paused.is_some() || may_begin_again(fuzzer);
+        let has_work = !is_idle || paused.is_some() || may_begin_again(door);
         // Of what hooks make of an input, places in the input say nothing.
         let is_possible = !fuzzer.foreign_only && !fuzzer.mutators.touch_runs();
         has_work
             && is_possible
             && fuzzer.mutation.solves_comparisons
             && fuzzer.logs_comparisons()
-            && has_share(fuzzer)
+            && has_share(door)
     }
 
     /// An input that turns a comparison is worked on as well, also if it shows nothing that makes it a seed: the
     /// compiler may have made one branch of several comparisons. The time is the stage's, not that of the seed whose turn
     /// it is: paused work goes on first, then the favored seed comes that had the fewest rounds.
     fn run(&self, door: &mut D, _id: SeedId) -> Result<StageEnd, D::Error> {
-        let fuzzer = door.fuzzer_mut();
-        if fuzzer.comparing.is_idle && may_begin_again(fuzzer) {
-            begin_again(fuzzer);
+        if door.fuzzer().comparing.is_idle && may_begin_again(door) {
+            begin_again(door.fuzzer_mut());
         }
+        let begun = taken(door);
+        let fuzzer = door.fuzzer_mut();
         let paused = fuzzer.comparing.paused.take();
         let mut work = match paused.filter(|work| !fuzzer.corpus[work.id].disabled) {
             Some(work) => work,
@@ -102,12 +103,12 @@ impl<D: Door> Stage<D> for Comparisons {
         };
         fuzzer.limit_mutants_of(work.id);
         let budget = budget.longest().times(LONGER.saturating_pow(round));
-        let limit = Limit::new(fuzzer, budget, work.spent);
+        let limit = Limit { budget, before: work.spent, begin: fuzzer.effort(), begun };
         let end = door.timed(Part::Comparisons, |door| solve(door, &mut work, limit));
         let is_cut = end.is_err() || limit.is_reached(door);
+        let all = taken(door).since(begun);
         let fuzzer = door.fuzzer_mut();
-        let done = fuzzer.effort().since(limit.begin);
-        fuzzer.comparing.spent = fuzzer.comparing.spent.and(done);
+        fuzzer.comparing.spent = fuzzer.comparing.spent.and(all);
         if !matches!(end, Err(Stop::Spent)) {
             fuzzer.corpus[work.id].compared = if is_cut { after } else { COMPARED };
         }
@@ -120,7 +121,7 @@ impl<D: Door> Stage<D> for Comparisons {
                 Ok(StageEnd::Finished)
             }
             Err(Stop::Spent) => {
-                work.spent = work.spent.and(done);
+                work.spent = work.spent.and(fuzzer.effort().since(limit.begin));
                 fuzzer.comparing.paused = Some(work);
                 Ok(StageEnd::Finished)
             }
@@ -141,11 +142,12 @@ fn next_seed<M>(fuzzer: &Fuzzer<M>) -> Option<SeedId> {
 }
 
 /// All favored seeds are done, and much of the stage's share is left. Its runs are drawn: it may have been unlucky.
-fn may_begin_again<M: ForeignMutators>(fuzzer: &Fuzzer<M>) -> bool {
+fn may_begin_again<D: Door>(door: &D) -> bool {
+    let fuzzer = door.fuzzer();
     let spent = fuzzer.comparing.spent;
     let time = spent.time.max(AGAIN);
     fuzzer.counts_time()
-        && !Left::of(fuzzer, spent, SHARE).is_used_by(Effort { runs: u64::MAX, time })
+        && !Left::of(door, spent, SHARE).is_used_by(Effort { runs: u64::MAX, time })
 }
 
 fn begin_again<M>(fuzzer: &mut Fuzzer<M>) {
@@ -156,12 +158,12 @@ fn begin_again<M>(fuzzer: &mut Fuzzer<M>) {
 }
 
 /// Whether there is so much of its share left for the stage that it is worth a slice. The first one comes at once.
-fn has_share<M: ForeignMutators>(fuzzer: &Fuzzer<M>) -> bool {
-    let used = fuzzer.comparing.spent;
+fn has_share<D: Door>(door: &D) -> bool {
+    let used = door.fuzzer().comparing.spent;
     let average = used.time.div_f64(used.runs.max(1) as f64);
     let time = SLICE_TIME.max(average * SLICE_RUNS);
     let slice = Effort { runs: FIRST_RUNS.into(), time };
-    used.runs == 0 || !Left::of(fuzzer, used, SHARE).is_used_by(slice)
+    used.runs == 0 || !Left::of(door, used, SHARE).is_used_by(slice)
 }
 
 /// When the work on a seed is over, see [`Budget::longest`], and when it pauses.
@@ -171,13 +173,11 @@ struct Limit {
     /// Spent on the seed before this slice.
     before: Effort,
     begin: Effort,
+    /// The same with the fuzzer's own time, of which the stage has a share.
+    begun: Effort,
 }
 
 impl Limit {
-    fn new<M: ForeignMutators>(fuzzer: &Fuzzer<M>, budget: Budget, before: Effort) -> Self {
-        Self { budget, before, begin: fuzzer.effort() }
-    }
-
     /// Also when what logs cannot be run any more.
     fn is_reached<D: Door>(&self, door: &D) -> bool {
         let done = self.before.and(door.fuzzer().effort().since(self.begin));
@@ -187,9 +187,8 @@ impl Limit {
 
     /// What this slice may still spend.
     fn left<D: Door>(&self, door: &D) -> Left {
-        let fuzzer = door.fuzzer();
-        let done = fuzzer.effort().since(self.begin);
-        Left::of(fuzzer, fuzzer.comparing.spent.and(done), SHARE)
+        let done = taken(door).since(self.begun);
+        Left::of(door, door.fuzzer().comparing.spent.and(done), SHARE)
     }
 
     /// To be asked before each run that can wait.
@@ -529,7 +528,7 @@ mod tests {
         for (milliseconds, expected) in [(0, true), (595, true), (605, false)] {
             search.0.comparing.spent =
                 Effort { runs: 100, time: Duration::from_millis(milliseconds) };
-            assert_eq!(has_share(&search.0), expected, "{milliseconds} ms");
+            assert_eq!(has_share(&search), expected, "{milliseconds} ms");
         }
     }
 

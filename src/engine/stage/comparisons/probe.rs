@@ -8,7 +8,7 @@ use super::{Limit, MOST_EXTENSIONS, Stop, comes_equal, extend, logged, origin, s
 use crate::comparison::{
     Comparison, ComparisonKind, ComparisonLog, Occurrences, Operand, SiteCounts,
 };
-use crate::corpus::SeedId;
+use crate::corpus::{SeedId, moved};
 use crate::fuzzer::comparing::{Attempts, Probe, ProbePhase, Probing, Solving, Watch, Watched};
 use crate::fuzzer::door::Door;
 use crate::mutate::Candidate;
@@ -22,15 +22,24 @@ const MOST_WATCHED: usize = 256;
 const MOST_ALIKE: usize = 2;
 /// Inputs that turn something and are worked on, of one input.
 const MOST_TURNING: usize = 8;
-/// What a byte is changed to. Numbers in text show themselves by digits only.
-const PROBES: [fn(u8) -> u8; 6] =
-    [|byte| byte ^ 1, |_| b'1', |_| b'9', |byte| byte ^ 0x80, |_| b'a', |byte| !byte];
+/// What a byte is changed to. Numbers in text show themselves by digits only. The second parameter is 0 for a byte that is
+/// changed alone. In a longer part it is not the same for all bytes: two equal changes leave an exclusive or as it is.
+const PROBES: [fn(u8, u8) -> u8; 6] = [
+    |byte, salt| byte ^ (1 + salt % 15),
+    |_, salt| b'0' + (1 + salt % 10) % 10,
+    |_, salt| b'0' + (9 + salt % 10) % 10,
+    |byte, salt| byte ^ (0x80 | (salt % 16)),
+    |_, salt| b'a' + salt % 26,
+    |byte, salt| !byte ^ (salt % 8),
+];
 
 /// Bytes of one input of which each bit is changed, because a change ends the run before something open: some of their
 /// bits may decide that, and others what is open.
 const MOST_STOPPING: usize = 32;
 /// Places at which one byte is inserted, for a comparison that nothing else moves: the length of a part may.
 const MOST_INSERTIONS: usize = 16;
+/// Bytes of a seed that are remembered to decide something.
+const MOST_DECIDING: usize = 4096;
 /// Bytes of memory that are solved as one number.
 const WINDOW: usize = 4;
 
@@ -55,13 +64,19 @@ pub(super) fn turn<D: Door>(
                 limit.check(door)?;
                 let watch = Watch::of(door, (id, input))?;
                 let Some(watch) = watch else { return Ok(Vec::new()) };
-                ProbePhase::Probing(watch, Probing::of(input))
+                let seed = &door.fuzzer().corpus[id];
+                let known = moved(&seed.deciding, &seed.data, input);
+                ProbePhase::Probing(watch, Probing::of(input, &known))
             }
             ProbePhase::Probing(watch, probing) => {
                 probe(door, (id, input), (watch, probing), limit)?;
                 let dependents = VecDeque::from(watch.dependents(door));
                 let fuzzer = door.fuzzer_mut();
-                for dependent in dependents.iter().filter(|_| *fuzzer.corpus[id].data == **input) {
+                let is_seed = *fuzzer.corpus[id].data == **input;
+                if is_seed {
+                    fuzzer.corpus[id].deciding = probing.deciding();
+                }
+                for dependent in dependents.iter().filter(|_| is_seed) {
                     let movers = dependent.movers().into_iter();
                     fuzzer.learned.blockers.note_bytes(dependent.place.site, id.0 as usize, movers);
                 }
@@ -255,16 +270,37 @@ impl Watch {
 }
 
 impl Probing {
-    fn of(input: &[u8]) -> Self {
+    /// `known`: bytes that are known to decide something.
+    fn of(input: &[u8], known: &[u32]) -> Self {
+        let mut deciding = vec![false; input.len()];
+        known.iter().for_each(|at| deciding[*at as usize] = true);
         Self {
             left: MOST_PROBES,
             insertions: 0,
             changes: 0,
-            parts: VecDeque::from_iter(std::iter::once(0..input.len())),
+            parts: parts(&deciding).into(),
             stops: vec![false; input.len()],
+            deciding,
             bits: 0,
         }
     }
+
+    fn deciding(&self) -> Box<[u32]> {
+        let all = (0..).zip(&self.deciding).filter(|(_, decides)| **decides);
+        all.map(|(at, _)| at).take(MOST_DECIDING).collect()
+    }
+}
+
+/// Each byte that decides something, and what lies between them: a part that decides nothing costs one run.
+fn parts(deciding: &[bool]) -> Vec<Range<usize>> {
+    let mut parts: Vec<Range<usize>> = Vec::new();
+    for (at, decides) in deciding.iter().enumerate() {
+        match parts.last_mut() {
+            Some(last) if !decides && !deciding[last.start] => last.end = at + 1,
+            _ => parts.push(at..at + 1),
+        }
+    }
+    parts
 }
 
 /// Notes which bytes move what is watched.
@@ -278,7 +314,7 @@ fn probe<D: Door>(
         insert(door, (id, input), watch, input.len())?;
         probing.insertions = 1;
     }
-    let Probing { left, insertions, changes, parts, stops, bits } = probing;
+    let Probing { left, insertions, changes, parts, stops, deciding, bits } = probing;
     while let Some(change) = PROBES.get(*changes) {
         while let Some(part) = parts.front().cloned() {
             if *left == 0 || limit.is_reached(door) {
@@ -292,13 +328,14 @@ fn probe<D: Door>(
             *left -= 1;
             if part.len() == 1 {
                 stops[part.start] |= seen.ends;
+                deciding[part.start] |= seen.ends || seen.moves;
             } else if seen.moves || seen.ends {
                 let middle = part.start + part.len() / 2;
                 parts.extend([part.start..middle, middle..part.end]);
             }
         }
         *changes += 1;
-        parts.push_back(0..input.len());
+        parts.extend(self::parts(deciding));
     }
     // Not at the start, where a magic number may be.
     let places = MOST_INSERTIONS.min(input.len().saturating_sub(1));
@@ -320,7 +357,7 @@ fn probe<D: Door>(
         limit.check(door)?;
         *left -= 1;
         *bits += 1;
-        change_part(door, (id, input), watch, (&(at..at + 1), |byte| byte ^ 1 << bit))?;
+        change_part(door, (id, input), watch, (&(at..at + 1), |byte, _| byte ^ 1 << bit))?;
     }
     Ok(())
 }
@@ -370,10 +407,13 @@ fn change_part<D: Door>(
     door: &mut D,
     (id, input): (SeedId, &[u8]),
     watch: &mut Watch,
-    (part, change): (&Range<usize>, impl Fn(u8) -> u8),
+    (part, change): (&Range<usize>, impl Fn(u8, u8) -> u8),
 ) -> Result<Option<Effect>, D::Error> {
     let mut bytes = input.to_vec();
-    bytes[part.clone()].iter_mut().for_each(|byte| *byte = change(*byte));
+    for at in part.clone() {
+        let salt = if part.len() > 1 { (at as u32).wrapping_mul(0x9e37_79b1) >> 24 } else { 0 };
+        bytes[at] = change(bytes[at], salt as u8);
+    }
     if bytes == *input {
         return Ok(None);
     }
@@ -502,4 +542,19 @@ fn attempt<D: Door>(
     let is_equal = comes_equal(door, base, place, (log.view(), bytes, origin(id, op)))?;
     // What is there now is another one.
     Ok((operands.filter(|_| !is_equal), is_equal))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_decides_nothing_is_one_part() {
+        let all = |known: &[u32]| Probing::of(&[0; 9], known).parts;
+        assert_eq!(all(&[0]), [0..1, 1..9]);
+        assert_eq!(all(&[0, 4, 5]), [0..1, 1..4, 4..5, 5..6, 6..9]);
+        assert_eq!(all(&[8]), [0..8, 8..9]);
+        assert!(Probing::of(&[], &[]).parts.is_empty());
+        assert_eq!(*Probing::of(&[0; 9], &[3, 7]).deciding(), [3, 7]);
+    }
 }
