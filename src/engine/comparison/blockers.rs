@@ -269,7 +269,7 @@ mod tests {
     use crate::comparison::OwnLog;
 
     #[test]
-    fn what_never_turns_is_listed_with_its_closest_input() {
+    fn what_never_flips_is_listed_with_its_closest_input() {
         let mut blockers = Blockers::default();
         for (input, value) in [0x10, 0x16, 0x81, 0x16].into_iter().enumerate() {
             let mut log = OwnLog::default();

@@ -132,7 +132,7 @@ impl Results {
         is_new
     }
 
-    /// A comparison that is not in the log has come to be equal. It stays open at first: others may have to turn at
+    /// A comparison that is not in the log has come to be equal. It stays open at first: others may have to flip at
     /// once, and the log does not show that it was right before.
     pub(crate) fn learn_equal(&mut self, place: Place, kind: ComparisonKind, from: &[u8]) {
         let (inputs, from) = (self.equal.entry(place).or_default(), hash(from));
@@ -173,7 +173,7 @@ impl Results {
         self.is_one_sided(place.site) || (is_told && known())
     }
 
-    /// A solver has failed to turn it.
+    /// A solver has failed to flip it.
     pub fn failed(&mut self, place: Place) {
         *self.failures.entry(place).or_default() += 1;
     }
@@ -187,7 +187,7 @@ impl Results {
         self.failures.get(&place).copied().unwrap_or(0)
     }
 
-    /// The edits of an input have not turned it, as far as a log shows that.
+    /// The edits of an input have not flipped it, as far as a log shows that.
     pub(crate) fn had_no_effect(&mut self, place: Place) {
         *self.fruitless.entry(place).or_default() += 1;
     }

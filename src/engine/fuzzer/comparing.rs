@@ -117,7 +117,7 @@ pub(crate) struct Editing {
     /// Those that are still to be tried with the log; then the usual runs come.
     pub(crate) chosen: VecDeque<Edit>,
     pub(crate) extensions: usize,
-    pub(crate) turning: Vec<Vec<u8>>,
+    pub(crate) flipping: Vec<Vec<u8>>,
     pub(crate) joint: Vec<Edit>,
     pub(crate) tried: BTreeSet<Place>,
     pub(crate) is_tried: bool,
@@ -186,7 +186,7 @@ pub(crate) struct Solving {
     pub(crate) base: SiteCounts,
     /// Those that are left.
     pub(crate) dependents: VecDeque<Dependent>,
-    pub(crate) turning: Vec<Vec<u8>>,
+    pub(crate) flipping: Vec<Vec<u8>>,
     /// On the first one, if that is begun.
     pub(crate) attempts: Option<Attempts>,
 }

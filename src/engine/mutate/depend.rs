@@ -60,7 +60,7 @@ pub struct Growth {
 }
 
 /// Runs an input for one of the solvers. Both operands of the comparison, if the run comes to it; or a break if there
-/// is to be no other run, because the comparison has turned or the time is over.
+/// is to be no other run, because the comparison has flipped or the time is over.
 pub(crate) type Attempt<'a> =
     dyn FnMut(&[u8], &'static str) -> ControlFlow<(), Option<[u64; 2]>> + 'a;
 
@@ -153,7 +153,7 @@ impl Dependent {
     }
 
     /// What the operand has to be, for each of the results that it may have. First what is beyond the other one, which
-    /// turns `<` as well as `<=`; floating-point numbers may have to be equal.
+    /// flips `<` as well as `<=`; floating-point numbers may have to be equal.
     fn targets(&self) -> Vec<u64> {
         let (other, mask) = (self.other(), mask(self.bytes));
         let [above, below] = [other.wrapping_add(1) & mask, other.wrapping_sub(1) & mask];
@@ -190,7 +190,7 @@ impl Dependent {
     }
 }
 
-/// Tries to turn the comparison: to make the operand equal to the other one, or to change their order. Calls `run` for
+/// Tries to flip the comparison: to make the operand equal to the other one, or to change their order. Calls `run` for
 /// each attempt, the most promising ones first, until that breaks.
 pub fn solve(
     input: &[u8],
@@ -538,7 +538,7 @@ fn mask(bytes: usize) -> u64 {
 mod tests {
     use super::*;
 
-    /// Runs until the comparison turns, if it does.
+    /// Runs until the comparison flips, if it does.
     fn attempts(
         input: &[u8],
         kind: ComparisonKind,

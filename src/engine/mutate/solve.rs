@@ -1,4 +1,4 @@
-//! Edits of an input that may turn a comparison of its run: where one operand is a copy of bytes of the input, the
+//! Edits of an input that may flip a comparison of its run: where one operand is a copy of bytes of the input, the
 //! other one takes its place (input-to-state correspondence: Aschermann and others, REDQUEEN, NDSS 2019).
 
 use memchr::{memchr_iter, memchr2_iter};
@@ -30,7 +30,7 @@ pub struct Edit {
     pub inserted: Box<[u8]>,
     /// Which kind of operand it solves, for the table of yields.
     pub op: &'static str,
-    /// The comparison that it may turn.
+    /// The comparison that it may flip.
     pub place: Place,
     pub kind: ComparisonKind,
 }
@@ -160,9 +160,9 @@ impl Solver<'_> {
                     self.text(from_b, &[a, b"\0"].concat(), ignores_case);
                 }
                 if bytes > 8 {
-                    let turned = |side: &[u8]| side.iter().rev().copied().collect::<Vec<u8>>();
-                    self.text(&turned(from_a), &turned(b), false);
-                    self.text(&turned(from_b), &turned(a), false);
+                    let reversed = |side: &[u8]| side.iter().rev().copied().collect::<Vec<u8>>();
+                    self.text(&reversed(from_a), &reversed(b), false);
+                    self.text(&reversed(from_b), &reversed(a), false);
                 }
             }
             _ => {}
@@ -315,7 +315,7 @@ fn places_of(what: &[u8], input: &[u8], ignores_case: bool) -> Vec<usize> {
 }
 
 /// What a number has to be, for each of the results that the comparison may have. First what is beyond the other one,
-/// which turns `<` as well as `<=`. Floating-point numbers may have to be equal; their next ones have the next bits.
+/// which flips `<` as well as `<=`. Floating-point numbers may have to be equal; their next ones have the next bits.
 fn wanted((from, to): (u64, u64), bytes: usize, kind: ComparisonKind) -> Vec<u64> {
     let [above, below] = [to.wrapping_add(1), to.wrapping_sub(1)];
     let signed = |value: u64| (value << (64 - 8 * bytes.clamp(1, 8))).cast_signed();

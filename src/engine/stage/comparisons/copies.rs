@@ -26,14 +26,14 @@ use crate::schedule::Budget;
 const MOST_COLORIZATIONS: usize = 512;
 /// Edits of one input that are tried with the log.
 const MOST_TRIED: usize = 512;
-/// Inputs that turn something and are worked on, of one input.
-const MOST_TURNING: usize = 16;
+/// Inputs that flip something and are worked on, of one input.
+const MOST_FLIPPING: usize = 16;
 /// Inputs that are edited for one comparison without effect, where the log does not show all that it comes to.
 const MOST_FRUITLESS: u32 = 8;
 
-/// Runs all edits of an input, as usual runs. Those inputs that turn a comparison are returned, also if they show
+/// Runs all edits of an input, as usual runs. Those inputs that flip a comparison are returned, also if they show
 /// nothing that makes them a seed: the compiler may have made one branch of several comparisons.
-pub(super) fn turn<D: Door>(
+pub(super) fn flip<D: Door>(
     door: &mut D,
     id: SeedId,
     Copies { input, phase }: &mut Copies,
@@ -63,7 +63,7 @@ pub(super) fn turn<D: Door>(
                     try_with_log(door, (id, input), editing, limit)?;
                 }
                 run_all(door, (id, input), editing, limit)?;
-                return Ok(std::mem::take(&mut editing.turning));
+                return Ok(std::mem::take(&mut editing.flipping));
             }
         };
     }
@@ -141,7 +141,7 @@ fn edit<D: Door>(door: &D, input: &[u8], coloring: &Coloring) -> Editing {
         edits,
         chosen,
         extensions: MOST_EXTENSIONS,
-        turning: Vec::new(),
+        flipping: Vec::new(),
         joint: Vec::new(),
         tried: BTreeSet::new(),
         is_tried: false,
@@ -168,12 +168,12 @@ fn try_with_log<D: Door>(
     editing: &mut Editing,
     limit: Limit,
 ) -> Result<(), Stop<D::Error>> {
-    let Editing { base, chosen, extensions, turning, joint, tried, is_tried, .. } = editing;
+    let Editing { base, chosen, extensions, flipping, joint, tried, is_tried, .. } = editing;
     let mut bytes = Vec::new();
     let fuzzer = door.fuzzer();
     let is_partial = fuzzer.has_partial_log();
     let lengths = fuzzer.mutation.min_len..=fuzzer.mutation.max_len;
-    while turning.len() < MOST_TURNING && !chosen.is_empty() && !limit.is_reached(door) {
+    while flipping.len() < MOST_FLIPPING && !chosen.is_empty() && !limit.is_reached(door) {
         limit.check(door)?;
         let Some(edit) = chosen.pop_front() else { break };
         edit.apply(input, &mut bytes);
@@ -214,7 +214,7 @@ fn try_with_log<D: Door>(
                 // The edit alone will not show what it does.
                 try_out(door, Candidate { bytes: bytes.clone(), origin })?;
             }
-            turning.push(bytes.clone());
+            flipping.push(bytes.clone());
             joint.push(edit);
         }
     }
@@ -222,13 +222,13 @@ fn try_with_log<D: Door>(
     tried.iter().for_each(|place| door.fuzzer_mut().learned.results.had_no_effect(*place));
     *is_tried = true;
     let all = together(input, joint);
-    if let Some(mut all) = all.filter(|all| !turning.contains(all)) {
+    if let Some(mut all) = all.filter(|all| !flipping.contains(all)) {
         let origin = origin(id, "joint");
         let (log, ends) = logged_to_end(door, origin, &mut all, |log| log.own_copy())?;
         door.fuzzer_mut().learned.results.learn(log.view());
         if ends {
             try_out(door, Candidate { bytes: all.clone(), origin })?;
-            turning.push(all);
+            flipping.push(all);
         }
     }
     Ok(())
@@ -267,7 +267,7 @@ fn run_all<D: Door>(
     }
 }
 
-/// The input with all edits that leave its length as it is: a compiler joins comparisons that have to turn at once, such
+/// The input with all edits that leave its length as it is: a compiler joins comparisons that have to flip at once, such
 /// as the parts of a short block of memory. None if there are no two.
 fn together(input: &[u8], edits: &[Edit]) -> Option<Vec<u8>> {
     let mut bytes = input.to_vec();

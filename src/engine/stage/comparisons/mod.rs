@@ -1,6 +1,6 @@
-//! Comparisons: what the run of a seed compared is turned, for each favored seed of a target that logs. Where an
-//! operand is a copy of bytes of the seed, the other one replaces them (copies.rs). If that turns nothing, runs
-//! show which bytes decide what is still open, and how (probe.rs).
+//! Comparisons: for each favored seed of a target that logs, the stage tries to flip what the seed's run compared. Where
+//! an operand is a copy of bytes of the seed, the other one replaces them (copies.rs). If that flips nothing, runs show
+//! which bytes decide what is still open, and how (probe.rs).
 
 mod copies;
 mod probe;
@@ -46,7 +46,7 @@ const MOST_INPUTS: usize = 64;
 /// length, or an offset. Attempts for one input, or one comparison; and bytes.
 const MOST_EXTENSIONS: usize = 64;
 const EXTENSION: usize = 64;
-/// Inputs of one turn that nothing turns, and that are worked on with more bytes at their end: something may be read
+/// Inputs of one turn that nothing flips, and that are worked on with more bytes at their end: something may be read
 /// from there.
 const MOST_LENGTHENED: usize = 2;
 /// What it may take to repeat the inputs that came before a crash.
@@ -72,7 +72,7 @@ impl<D: Door> Stage<D> for Comparisons {
             && has_share(door)
     }
 
-    /// An input that turns a comparison is worked on as well, also if it shows nothing that makes it a seed: the
+    /// An input that flips a comparison is worked on as well, also if it shows nothing that makes it a seed: the
     /// compiler may have made one branch of several comparisons. The time is the stage's, not that of the seed whose turn
     /// it is: paused work goes on first, then the favored seed comes that had the fewest rounds.
     fn run(&self, door: &mut D, _id: SeedId) -> Result<StageEnd, D::Error> {
@@ -241,7 +241,7 @@ impl Work {
     }
 }
 
-/// Works on the seed and on the inputs that turned something.
+/// Works on the seed and on the inputs that flipped something.
 fn solve<D: Door>(door: &mut D, work: &mut Work, limit: Limit) -> Result<(), Stop<D::Error>> {
     let id = work.id;
     if let Some(step) = &work.step {
@@ -252,38 +252,38 @@ fn solve<D: Door>(door: &mut D, work: &mut Work, limit: Limit) -> Result<(), Sto
         if work.step.is_none() {
             work.step = work.next_step();
         }
-        let turning = match &mut work.step {
+        let flipping = match &mut work.step {
             None => break,
             Some(WorkStep::Copies(copies)) => {
-                let turning = copies::turn(door, id, copies, limit)?;
+                let flipping = copies::flip(door, id, copies, limit)?;
                 let input = std::mem::take(&mut copies.input);
                 if limit.is_reached(door) {
                     work.fresh.push(input);
-                } else if turning.is_empty() {
+                } else if flipping.is_empty() {
                     work.unprobed.push_back(input);
                 } else {
-                    // What turned lies behind it, and comes first.
+                    // What flipped lies behind it, and comes first.
                     work.unprobed.push_front(input);
                 }
-                turning
+                flipping
             }
             Some(WorkStep::Probe(probe)) => {
-                let turning = probe::turn(door, id, probe, limit)?;
+                let flipping = probe::flip(door, id, probe, limit)?;
                 if limit.is_reached(door) {
                     work.unprobed.push_back(std::mem::take(&mut probe.input));
-                } else if turning.is_empty() && work.lengthened < MOST_LENGTHENED {
+                } else if flipping.is_empty() && work.lengthened < MOST_LENGTHENED {
                     work.lengthened += 1;
                     let mut longer = std::mem::take(&mut probe.input);
                     extend(door, &mut longer);
                     logged(door, origin(id, "length"), &mut longer, |_| ())?;
                     work.fresh.push(longer);
                 }
-                turning
+                flipping
             }
         };
         work.step = None;
         // The first one first: behind it is most room.
-        work.fresh.extend(turning.into_iter().rev());
+        work.fresh.extend(flipping.into_iter().rev());
         if limit.is_reached(door) {
             break;
         }
@@ -317,7 +317,7 @@ fn comes_equal<D: Door>(
     (log, bytes, origin): (ComparisonLog<'_>, &[u8], Origin),
 ) -> Result<bool, D::Error> {
     let missing = base.missing(&SiteCounts::of(log), place.site);
-    let is_turned = match missing {
+    let is_flipped = match missing {
         Missing::Not => false,
         Missing::Equal => true,
         Missing::EqualOrUnreached | Missing::Unknown => {
@@ -326,10 +326,10 @@ fn comes_equal<D: Door>(
             door.fuzzer().corpus.next_id() != seeds
         }
     };
-    if is_turned && missing != Missing::Unknown {
+    if is_flipped && missing != Missing::Unknown {
         door.fuzzer_mut().learned.results.learn_equal(place, kind, input);
     }
-    Ok(is_turned)
+    Ok(is_flipped)
 }
 
 /// The log of an input in a process that has run before: the first run of a process may be the one that makes tables,

@@ -1,4 +1,4 @@
-//! Operands that are calculated from the input: a probe shows which bytes move them, and solvers by runs turn what is
+//! Operands that are calculated from the input: a probe shows which bytes move them, and solvers by runs flip what is
 //! open (see [`depend`]).
 
 use std::collections::{HashMap, VecDeque};
@@ -20,8 +20,8 @@ const MOST_PROBES: usize = 2048;
 const MOST_WATCHED: usize = 256;
 /// Operands that the same bytes move, of one site.
 const MOST_ALIKE: usize = 2;
-/// Inputs that turn something and are worked on, of one input.
-const MOST_TURNING: usize = 8;
+/// Inputs that flip something and are worked on, of one input.
+const MOST_FLIPPING: usize = 8;
 /// What a byte is changed to. Numbers in text show themselves by digits only. The second parameter is 0 for a byte that is
 /// changed alone. In a longer part it is not the same for all bytes: two equal changes leave an exclusive or as it is.
 const PROBES: [fn(u8, u8) -> u8; 6] = [
@@ -50,9 +50,9 @@ fn slot(site: u32) -> usize {
     (site.wrapping_mul(0x9e37_79b1) >> 20) as usize
 }
 
-/// Probes an input and solves what is open. Returns the inputs that turned a comparison, which have been run and judged
+/// Probes an input and solves what is open. Returns the inputs that flipped a comparison, which have been run and judged
 /// like others.
-pub(super) fn turn<D: Door>(
+pub(super) fn flip<D: Door>(
     door: &mut D,
     id: SeedId,
     Probe { input, phase }: &mut Probe,
@@ -81,12 +81,12 @@ pub(super) fn turn<D: Door>(
                     fuzzer.learned.blockers.note_bytes(dependent.place.site, id.0 as usize, movers);
                 }
                 let base = std::mem::take(&mut watch.base);
-                let turning = Vec::new();
-                ProbePhase::Solving(Solving { base, dependents, turning, attempts: None })
+                let flipping = Vec::new();
+                ProbePhase::Solving(Solving { base, dependents, flipping, attempts: None })
             }
             ProbePhase::Solving(solving) => {
                 solve_all(door, (id, input), solving, limit)?;
-                return Ok(std::mem::take(&mut solving.turning));
+                return Ok(std::mem::take(&mut solving.flipping));
             }
         };
     }
@@ -95,11 +95,11 @@ pub(super) fn turn<D: Door>(
 fn solve_all<D: Door>(
     door: &mut D,
     (id, input): (SeedId, &[u8]),
-    Solving { base, dependents, turning, attempts }: &mut Solving,
+    Solving { base, dependents, flipping, attempts }: &mut Solving,
     limit: Limit,
 ) -> Result<(), Stop<D::Error>> {
     while let Some(dependent) = dependents.front() {
-        if turning.len() >= MOST_TURNING || limit.is_reached(door) {
+        if flipping.len() >= MOST_FLIPPING || limit.is_reached(door) {
             break;
         }
         let results = &door.fuzzer().learned.results;
@@ -114,7 +114,7 @@ fn solve_all<D: Door>(
             Solved::Not => door.fuzzer_mut().learned.results.failed(dependent.place),
             Solved::By { bytes, op } => {
                 try_out(door, Candidate { bytes: bytes.clone(), origin: origin(id, op) })?;
-                turning.push(bytes);
+                flipping.push(bytes);
             }
         }
         (*attempts, _) = (None, dependents.pop_front());
@@ -453,7 +453,7 @@ fn attempts_left(failures: u32) -> usize {
     depend::MOST_ATTEMPTS.checked_shr(failures.saturating_mul(2)).unwrap_or(0)
 }
 
-/// Runs attempts of the solvers until one turns the comparison.
+/// Runs attempts of the solvers until one flips the comparison.
 fn solve<D: Door>(
     door: &mut D,
     (id, input): (SeedId, &[u8]),
