@@ -325,13 +325,11 @@ private:
     const llvm::Type *T = A->getType();
     if (llvm::isa<llvm::Constant>(A) && llvm::isa<llvm::Constant>(B)) return false;
     if (isOurs(Cmp) || isResultOfComparer(A) || isResultOfComparer(B) || isOfArgumentList(A)) return false;
-    if (T->isIntegerTy()) return T->getIntegerBitWidth() > 1 && (T->getIntegerBitWidth() <= 128 || isEquality(Cmp));
+    if (T->isIntegerTy()) {
+      unsigned Bits = T->getIntegerBitWidth();
+      return Bits > 1 && (Bits <= 128 || llvm::ICmpInst::isEquality(Cmp.getPredicate()));
+    }
     return T->isFloatingPointTy();
-  }
-
-  static bool isEquality(const llvm::CmpInst &Cmp) {
-    auto *Integers = llvm::dyn_cast<llvm::ICmpInst>(&Cmp);
-    return Integers && Integers->isEquality();
   }
 
   // Of va_arg: whether the next argument is in a register.

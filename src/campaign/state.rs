@@ -165,7 +165,8 @@ impl StateFiles {
     fn state(&self, fuzzer: &mut Fuzzer<Mutators>, outside: &Outside) -> State {
         let claims = fuzzer.scheduler.claims();
         let learned = fuzzer.learned().cloned();
-        let is_kept = |seed: &Seed| learned.is_some() && seed.compared != NEVER_COMPARED;
+        let has_learned = learned.is_some();
+        let is_kept = |seed: &Seed| has_learned && seed.compared != NEVER_COMPARED;
         let seed = |seed: &Seed| KnownSeed {
             name: seed.name.clone(),
             // One that was not calibrated, because the end came, is run again.
@@ -193,7 +194,7 @@ impl StateFiles {
             judge: fuzzer.judge().lessons(),
             counters: outside.statistics.counters(&fuzzer.progress, fuzzer.sidecars()),
             seeds: fuzzer.corpus.iter().map(seed).collect(),
-            learned: learned.clone().unwrap_or_default(),
+            learned: learned.unwrap_or_default(),
             records: records(fuzzer, outside),
         }
     }

@@ -86,13 +86,13 @@ impl Guide {
         self.serving != EDGES
     }
 
-    /// An owner of the domain that is to be served; None if it is the turn of edges. `speed`: how quick a seed is, the
-    /// least first.
+    /// An owner of the domain that is to be served; None if it is the turn of edges. `slowness`: of a seed; for a
+    /// domain that leads to edges the least comes first.
     pub(super) fn pick(
         &mut self,
         corpus: &Corpus,
         rng: &mut Rng,
-        speed: impl Fn(&Seed) -> u32,
+        slowness: impl Fn(&Seed) -> u32,
     ) -> Option<SeedId> {
         let owners = &self.owners;
         let open = |arm: usize| arm == EDGES || !owners[arm - 1].is_empty();
@@ -100,7 +100,7 @@ impl Guide {
         let domain = self.serving.checked_sub(1)?;
         let list = self.owners.get(domain)?;
         match self.leads_to_edges[domain] {
-            true => draw_owner(corpus, list, rng, speed),
+            true => draw_owner(corpus, list, rng, slowness),
             false => draw_owner(corpus, list, rng, |_| 0),
         }
     }
@@ -112,11 +112,11 @@ fn draw_owner(
     corpus: &Corpus,
     owners: &[SeedId],
     rng: &mut Rng,
-    speed: impl Fn(&Seed) -> u32,
+    slowness: impl Fn(&Seed) -> u32,
 ) -> Option<SeedId> {
     let usable = || owners.iter().copied().filter(|id| !corpus[*id].disabled);
     let fresh = usable().rev().filter(|id| corpus[*id].fuzzed == 0);
-    if let Some(fresh) = fresh.min_by_key(|id| speed(&corpus[*id])) {
+    if let Some(fresh) = fresh.min_by_key(|id| slowness(&corpus[*id])) {
         return Some(fresh);
     }
     let weight = |id: SeedId| 4096 / (corpus[id].fuzzed.min(4095) + 1);

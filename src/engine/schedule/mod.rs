@@ -226,7 +226,7 @@ impl Scheduler {
         }
         let by_length = self.length_only();
         let guided = match self.options.guided {
-            true => self.guide.pick(corpus, rng, |seed| speed(seed, by_length)),
+            true => self.guide.pick(corpus, rng, |seed| slowness(seed, by_length)),
             false => None,
         };
         let id = match guided {
@@ -455,7 +455,7 @@ fn cost(seed: &Seed, by_length: bool) -> u64 {
 
 /// The order of magnitude of a run's time: chains of seeds that a slow one began cost turns without finding more than
 /// others.
-fn speed(seed: &Seed, by_length: bool) -> u32 {
+fn slowness(seed: &Seed, by_length: bool) -> u32 {
     if by_length { 0 } else { seed.exec_us.max(1).ilog2() }
 }
 

@@ -38,6 +38,14 @@ impl Bench {
         Self::new(ScheduleOptions { guided: true, ..ScheduleOptions::default() })
     }
 
+    /// With domains of this name.
+    fn guided_by(name: &str) -> Self {
+        let mut bench = Self::guided();
+        let domains = domains().map(|domain| Domain { name: name.into(), ..domain });
+        bench.scheduler = Scheduler::new(bench.scheduler.options, 64, &domains);
+        bench
+    }
+
     fn add(&mut self, len: usize, trace: &[u32]) -> SeedId {
         let id = self.corpus.next_id();
         self.corpus.add(Seed {
@@ -132,9 +140,7 @@ fn an_owner_does_not_replace_a_cheaper_seed_with_its_edges() {
 #[test]
 fn only_a_domain_that_may_look_for_slow_inputs_pays_for_a_slow_owner() {
     for (name, pays) in [("mine", true), ("cmp", false)] {
-        let mut bench = Bench::guided();
-        let domains = domains().map(|domain| Domain { name: name.into(), ..domain });
-        bench.scheduler = Scheduler::new(bench.scheduler.options, 64, &domains);
+        let mut bench = Bench::guided_by(name);
         bench.add_many(19);
         let owner = bench.corpus.next_id();
         bench.corpus.add(Seed { id: owner, exec_us: 100_000, ..Seed::default() });
@@ -150,9 +156,7 @@ fn only_a_domain_that_may_look_for_slow_inputs_pays_for_a_slow_owner() {
 #[test]
 fn a_slow_owner_comes_first_only_if_its_value_is_what_counts() {
     for (name, newest_first) in [("mine", true), ("cmp", false)] {
-        let mut bench = Bench::guided();
-        let domains = domains().map(|domain| Domain { name: name.into(), ..domain });
-        bench.scheduler = Scheduler::new(bench.scheduler.options, 64, &domains);
+        let mut bench = Bench::guided_by(name);
         let owners = [100, 130, 10_000].map(|exec_us| {
             let id = bench.corpus.next_id();
             bench.corpus.add(Seed { id, exec_us, ..Seed::default() });

@@ -63,7 +63,7 @@ impl<D: Door> Stage<D> for Lengths {
     }
 
     fn run(&self, door: &mut D, id: SeedId) -> Result<StageEnd, D::Error> {
-        let begun = taken(door);
+        let taken_before = taken(door);
         let fuzzer = door.fuzzer_mut();
         let Some(budget) = fuzzer.budget(id) else { return Ok(StageEnd::TurnOver) };
         fuzzer.corpus[id].measured = true;
@@ -75,10 +75,10 @@ impl<D: Door> Stage<D> for Lengths {
         let candidate = Candidate { bytes: Vec::new(), origin };
         let edges = fuzzer.corpus[id].trace.to_vec();
         let budget = budget.longest();
-        let mut trial = Trial { door, candidate, edges, runs: 0, begin, begun, budget };
+        let mut trial = Trial { door, candidate, edges, runs: 0, begin, taken_before, budget };
         let mut found = Vec::new();
         let end = measure(&mut trial, &input, &mut found);
-        let done = taken(door).since(begun);
+        let done = taken(door).since(taken_before);
         let fuzzer = door.fuzzer_mut();
         // Also what was found until a stop.
         fuzzer.corpus[id].lengths = found.into();
@@ -105,7 +105,7 @@ struct Trial<'a, D> {
     edges: Vec<u32>,
     runs: u64,
     begin: Effort,
-    begun: Effort,
+    taken_before: Effort,
     budget: Budget,
 }
 
@@ -117,7 +117,7 @@ impl<D: Door> Trial<'_, D> {
         }
         let fuzzer = self.door.fuzzer();
         let done = fuzzer.effort().since(self.begin);
-        let used = fuzzer.measuring.spent.and(taken(self.door).since(self.begun));
+        let used = fuzzer.measuring.spent.and(taken(self.door).since(self.taken_before));
         let left = Left::of(self.door, used, fuzzer.mutation.length_share);
         let is_spent = self.runs >= MOST_RUNS
             || self.budget.is_used(done.runs, done.time)

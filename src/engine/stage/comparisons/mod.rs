@@ -79,7 +79,7 @@ impl<D: Door> Stage<D> for Comparisons {
         if door.fuzzer().comparing.is_idle && may_begin_again(door) {
             begin_again(door.fuzzer_mut());
         }
-        let begun = taken(door);
+        let taken_before = taken(door);
         let fuzzer = door.fuzzer_mut();
         let paused = fuzzer.comparing.paused.take();
         let mut work = match paused.filter(|work| !fuzzer.corpus[work.id].disabled) {
@@ -103,10 +103,10 @@ impl<D: Door> Stage<D> for Comparisons {
         };
         fuzzer.limit_mutants_of(work.id);
         let budget = budget.longest().times(LONGER.saturating_pow(round));
-        let limit = Limit { budget, before: work.spent, begin: fuzzer.effort(), begun };
+        let limit = Limit { budget, before: work.spent, begin: fuzzer.effort(), taken_before };
         let end = door.timed(Part::Comparisons, |door| solve(door, &mut work, limit));
         let is_cut = end.is_err() || limit.is_reached(door);
-        let all = taken(door).since(begun);
+        let all = taken(door).since(taken_before);
         let fuzzer = door.fuzzer_mut();
         fuzzer.comparing.spent = fuzzer.comparing.spent.and(all);
         if !matches!(end, Err(Stop::Spent)) {
@@ -174,7 +174,7 @@ struct Limit {
     before: Effort,
     begin: Effort,
     /// The same with the fuzzer's own time, of which the stage has a share.
-    begun: Effort,
+    taken_before: Effort,
 }
 
 impl Limit {
@@ -187,7 +187,7 @@ impl Limit {
 
     /// What this slice may still spend.
     fn left<D: Door>(&self, door: &D) -> Left {
-        let done = taken(door).since(self.begun);
+        let done = taken(door).since(self.taken_before);
         Left::of(door, door.fuzzer().comparing.spent.and(done), SHARE)
     }
 
