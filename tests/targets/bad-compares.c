@@ -1,4 +1,5 @@
-/* A gate whose operand is calculated, behind comparisons that no log can be relied on for: $HOW says which. */
+/* A gate whose operand is calculated, behind comparisons that no log can be relied on for: the first letter of $HOW
+   says which. */
 #include <dlfcn.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -47,15 +48,18 @@ static int ask_library(const uint8_t *data) {
   return seen;
 }
 
+/* The compiler does not know it: the operand is no copy of the input. */
+static volatile uint32_t factor = 5;
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   const char *how = getenv("HOW");
   uint32_t word;
   if (size < 8 || !how) return 0;
-  if (!strcmp(how, "noise") && noise()) return 1;
-  if (!strcmp(how, "fork") && !fork_child(data)) return 1;
-  if (!strcmp(how, "loop") && !compare_for_ever(data)) return 1;
-  if (!strcmp(how, "unload") && !ask_library(data)) return 1;
+  if (how[0] == 'n' && noise()) return 1;
+  if (how[0] == 'f' && !fork_child(data)) return 1;
+  if (how[0] == 'l' && !compare_for_ever(data)) return 1;
+  if (how[0] == 'u' && !ask_library(data)) return 1;
   memcpy(&word, data + 4, 4);
-  if (word * 5 + 3 == 0x12345678u * 5 + 3) abort();
+  if (word * factor + 3 == 0x12345678u * 5 + 3) abort();
   return 0;
 }

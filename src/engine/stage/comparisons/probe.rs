@@ -70,10 +70,11 @@ pub(super) fn flip<D: Door>(
             }
             ProbePhase::Probing(watch, probing) => {
                 probe(door, (id, input), (watch, probing), limit)?;
+                let is_noisy = forget_noise(door, (id, input), watch)?;
                 let dependents = VecDeque::from(watch.dependents(door));
                 let fuzzer = door.fuzzer_mut();
                 let is_seed = *fuzzer.corpus[id].data == **input;
-                if is_seed {
+                if is_seed && !is_noisy {
                     fuzzer.corpus[id].deciding = probing.deciding();
                 }
                 for dependent in dependents.iter().filter(|_| is_seed) {
@@ -360,6 +361,29 @@ fn probe<D: Door>(
         change_part(door, (id, input), watch, (&(at..at + 1), |byte, _| byte ^ 1 << bit))?;
     }
     Ok(())
+}
+
+/// Forgets what seemed to move operands that are others when the input is run once more: they follow a clock or a
+/// counter. True if there were any.
+fn forget_noise<D: Door>(
+    door: &mut D,
+    (id, input): (SeedId, &[u8]),
+    watch: &mut Watch,
+) -> Result<bool, D::Error> {
+    let mut noisy = Vec::new();
+    logged(door, origin(id, "copy"), &mut input.to_vec(), |log| {
+        noisy.clear();
+        watch.look(log, |index, operands| {
+            if watch.all[index].operands != operands {
+                noisy.push(index);
+            }
+        });
+    })?;
+    for index in &noisy {
+        let watched = &mut watch.all[*index];
+        (watched.changes, watched.growth) = Default::default();
+    }
+    Ok(!noisy.is_empty())
 }
 
 /// Runs the input with one byte more at a place, and notes what that moves.
