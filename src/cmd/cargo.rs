@@ -1,42 +1,26 @@
-//! `cargo ffuzz`: builds and fuzzes harnesses of cargo-fuzz (`fuzz_target!` of the crate `libfuzzer-sys`), which need no
-//! change. rustc adds the counters, `ffuzz-cc` links, and an empty archive replaces libFuzzer.
+//! `cargo ffuzz`: builds, runs, fuzzes and minimizes harnesses of cargo-fuzz (`fuzz_target!` of the crate
+//! `libfuzzer-sys`), which need no change.
 
-use std::ffi::{OsStr, OsString};
+mod harnesses;
+mod minimize;
+mod words;
+
+use std::ffi::OsString;
 use std::fs;
-use std::io::{self, BufRead, BufReader, Write};
+use std::io;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
-use std::process::{Command, ExitCode, Stdio};
+use std::process::{Command, ExitCode};
 
 use clap::{Parser, Subcommand};
-use serde_json::Value;
 
 use super::exit::Failure;
 use crate::config::env::Environment;
+use harnesses::{BuildOptions, Harnesses, Package};
+use words::Words;
 
 /// As users call it.
 pub(super) const NAME: &str = "cargo ffuzz";
-/// Of rustc: counters, and what comparisons are made. Strings are compared by calls of `memcmp`, which stay calls.
-const FLAGS: &[&str] = &[
-    "--cfg",
-    "fuzzing",
-    "-Cpasses=sancov-module",
-    "-Ccodegen-units=1",
-    "-Cpanic=abort",
-    "-Cdebug-assertions",
-    "-Cllvm-args=-sanitizer-coverage-level=4",
-    "-Cllvm-args=-sanitizer-coverage-inline-8bit-counters",
-    "-Cllvm-args=-sanitizer-coverage-pc-table",
-    "-Cllvm-args=-sanitizer-coverage-trace-compares",
-    "-Cllvm-args=-max-loads-per-memcmp=0",
-    "-Clink-arg=-fsanitize=fuzzer",
-];
-/// So that finds have lines, also if the profile wants none: cargo strips them then.
-const DEBUG_INFO: [&str; 2] = ["-Cdebuginfo=1", "-Cstrip=none"];
-/// Between two flags.
-const SEPARATOR: &str = "\u{1f}";
-/// An archive without members.
-const EMPTY_ARCHIVE: &[u8] = b"!<arch>\n";
 /// Folders below that of the harnesses: cargo-fuzz's, and ours.
 const CORPUS: &str = "corpus";
 const OUTPUT: &str = "ffuzz-out";
@@ -47,12 +31,15 @@ const FIRST_SEED: &[u8] = b"hello";
 #[command(
     name = "cargo-ffuzz",
     bin_name = NAME,
-    about = "Build and fuzz harnesses of cargo-fuzz",
+    about = "Build, fuzz and run harnesses of cargo-fuzz",
     after_help = "The harnesses are those of fuzz/ (cargo fuzz init makes that folder), or the programs of the \
                   package itself. Builds are in target/ffuzz.\n\nExamples:\n  \
                   cargo ffuzz run parse\n  \
                   cargo ffuzz run parse -j 8 -V 3600\n  \
-                  cargo +nightly ffuzz run --sanitizer address parse"
+                  cargo ffuzz run parse -- -max_total_time=3600 -max_len=4096\n  \
+                  cargo ffuzz run parse fuzz/ffuzz-out/parse/default/crashes/id:000000*\n  \
+                  cargo +nightly ffuzz run --sanitizer address parse\n  \
+                  cargo ffuzz cmin parse"
 )]
 struct Args {
     #[command(subcommand)]
@@ -73,50 +60,44 @@ enum Action {
         /// Without it: all
         harness: Option<String>,
     },
-    /// Build a harness and fuzz it, with the seeds of corpus/HARNESS, into ffuzz-out/HARNESS
+    /// Build a harness and fuzz it, with the seeds of corpus/HARNESS, into ffuzz-out/HARNESS; or run it with files
     ///
-    /// A campaign that is there already goes on.
+    /// A campaign that is there already goes on. With files, or with -runs=0, the harness runs them, or the corpus,
+    /// and nothing is fuzzed.
     Run {
         #[command(flatten)]
         build: BuildOptions,
         /// Name of the harness
         harness: String,
-        /// Options of ffuzz, for example -j 8; -i and -o replace these folders
-        #[arg(
-            trailing_var_arg = true,
-            allow_hyphen_values = true,
-            value_name = "OPTIONS OF ffuzz"
-        )]
+        /// A folder of seeds, or files to run; then options of ffuzz (-i and -o replace these folders), or those
+        /// of libFuzzer that ffuzz has, too
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true, value_name = "INPUT|OPTION")]
+        words: Vec<OsString>,
+    },
+    /// Minimize corpus/HARNESS together with what campaigns have found, or another folder, in place
+    ///
+    /// What crashes is in artifacts/HARNESS afterwards, and the corpus as it was in ffuzz-out/corpus-before.
+    Cmin {
+        #[command(flatten)]
+        build: BuildOptions,
+        /// Name of the harness
+        harness: String,
+        /// A folder to minimize instead; then options of ffuzz-cmin
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true, value_name = "FOLDER|OPTION")]
+        words: Vec<OsString>,
+    },
+    /// Minimize an input, for example one that crashes, and print where the result is (in artifacts/HARNESS)
+    Tmin {
+        #[command(flatten)]
+        build: BuildOptions,
+        /// Name of the harness
+        harness: String,
+        /// The file
+        input: PathBuf,
+        /// Options of ffuzz-tmin
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true, value_name = "OPTION")]
         options: Vec<OsString>,
     },
-}
-
-#[derive(Debug, clap::Args)]
-struct Package {
-    /// The package of the harnesses [default: fuzz/ of the package here, or else that package]
-    #[arg(long, value_name = "FOLDER")]
-    fuzz_dir: Option<PathBuf>,
-}
-
-#[derive(Debug, clap::Args)]
-struct BuildOptions {
-    #[command(flatten)]
-    package: Package,
-    /// Without optimization
-    #[arg(short = 'D', long)]
-    dev: bool,
-    /// Features of the package
-    #[arg(long, value_name = "LIST")]
-    features: Option<String>,
-    /// All features of the package
-    #[arg(long)]
-    all_features: bool,
-    /// Not the default features of the package
-    #[arg(long)]
-    no_default_features: bool,
-    /// A sanitizer of rustc (needs its nightly version), for example address
-    #[arg(short, long, value_name = "NAME")]
-    sanitizer: Option<String>,
 }
 
 pub(super) fn run(program: &str, mut words: Vec<OsString>) -> Result<ExitCode, Failure> {
@@ -128,6 +109,11 @@ pub(super) fn run(program: &str, mut words: Vec<OsString>) -> Result<ExitCode, F
         return Ok(ExitCode::SUCCESS);
     };
     let environment = Environment::read();
+    let built = |build: &BuildOptions, harness: &str| {
+        let harnesses = Harnesses::find(&build.package, &environment)?;
+        let program = harnesses.build_one(build, harness, &environment)?;
+        Ok::<_, Failure>((harnesses, program))
+    };
     match args.action {
         Action::List { package } => {
             let harnesses = Harnesses::find(&package, &environment)?;
@@ -138,11 +124,24 @@ pub(super) fn run(program: &str, mut words: Vec<OsString>) -> Result<ExitCode, F
             let built = harnesses.build(&build, harness.as_deref(), &environment)?;
             super::print(&lines(built.iter().map(|path| path.display())))
         }
-        Action::Run { build, harness, options } => {
-            let harnesses = Harnesses::find(&build.package, &environment)?;
-            let built = harnesses.build(&build, Some(&harness), &environment)?;
-            let Some(program) = built.first() else { return Err(harnesses.unknown(&harness)) };
-            harnesses.fuzz(&harness, program, &options)
+        Action::Run { build, harness, words } => {
+            let words = Words::split(words);
+            let task = Task::of(&words)?;
+            let (harnesses, program) = built(&build, &harness)?;
+            task.exec(&harnesses, &harness, &program)
+        }
+        Action::Cmin { build, harness, words } => {
+            let (harnesses, program) = built(&build, &harness)?;
+            minimize::corpus(&harnesses, &harness, &program, &Words::split(words))
+        }
+        Action::Tmin { build, harness, input, options } => {
+            let Words { inputs, options } = Words::split(options);
+            if let Some(other) = inputs.first() {
+                let cause = format!("{} is one file too many", other.display());
+                return Err(Failure::usage(cause, "minimize one input at a time"));
+            }
+            let (harnesses, program) = built(&build, &harness)?;
+            minimize::input(&harnesses, &harness, &program, &input, &options)
         }
     }
 }
@@ -151,176 +150,95 @@ fn lines(all: impl Iterator<Item = impl std::fmt::Display>) -> String {
     all.map(|line| format!("{line}\n")).collect()
 }
 
-/// A package whose programs are harnesses.
-struct Harnesses {
-    cargo: OsString,
-    folder: PathBuf,
-    manifest: PathBuf,
-    /// Where cargo builds.
-    target: PathBuf,
-    names: Vec<String>,
+/// What `run` does.
+enum Task<'a> {
+    /// The harness runs inputs: those given, or its corpus.
+    Run(&'a Words),
+    Fuzz {
+        seeds: Option<&'a Path>,
+        options: Vec<OsString>,
+    },
+}
+
+impl<'a> Task<'a> {
+    fn of(words: &'a Words) -> Result<Self, Failure> {
+        for input in &words.inputs {
+            fs::metadata(input).map_err(|error| {
+                Failure::new(
+                    format!("cannot read {}: {error}", input.display()),
+                    "seeds and inputs come before options, and are files or one folder",
+                )
+            })?;
+        }
+        let is_file = |input: &PathBuf| !input.is_dir();
+        let has_files = !words.inputs.is_empty() && words.inputs.iter().all(is_file);
+        match &*words.inputs {
+            _ if words.only_runs() || has_files => Ok(Self::Run(words)),
+            [] => Ok(Self::Fuzz { seeds: None, options: words.translated()? }),
+            [seeds] => Ok(Self::Fuzz { seeds: Some(seeds), options: words.translated()? }),
+            [_, other, ..] => {
+                let cause = format!("{} is one folder of seeds too many", other.display());
+                Err(Failure::usage(cause, "copy the seeds into one folder"))
+            }
+        }
+    }
+
+    /// Becomes the harness, or ffuzz.
+    fn exec(
+        self,
+        harnesses: &Harnesses,
+        harness: &str,
+        program: &Path,
+    ) -> Result<ExitCode, Failure> {
+        let mut command = match self {
+            Self::Run(Words { inputs, options }) => {
+                let mut command = Command::new(program);
+                command.args(options).args(inputs);
+                if inputs.is_empty() {
+                    command.arg(harnesses.corpus(harness));
+                }
+                command
+            }
+            Self::Fuzz { seeds, options } => fuzz(harnesses, harness, program, (seeds, &options))?,
+        };
+        Err(cannot_start(&command.exec()))
+    }
+}
+
+fn fuzz(
+    harnesses: &Harnesses,
+    harness: &str,
+    program: &Path,
+    (seeds, options): (Option<&Path>, &[OsString]),
+) -> Result<Command, Failure> {
+    let is_given = |option: &str| options.iter().any(|word| word == option);
+    let mut command = Command::new(own_program()?);
+    command.arg("fuzz");
+    if let Some(seeds) = seeds {
+        command.arg("-i").arg(seeds);
+    } else if !is_given("-i") {
+        let corpus = harnesses.corpus(harness);
+        first_seed(&corpus).map_err(|error| cannot_write(&corpus, &error))?;
+        command.arg("-i").arg(corpus);
+    }
+    if !is_given("-o") {
+        command.arg("-o").arg(harnesses.output(harness));
+        command.env("AFL_AUTORESUME", "1");
+    }
+    command.args(options).arg("--").arg(program);
+    Ok(command)
 }
 
 impl Harnesses {
-    fn find(package: &Package, environment: &Environment) -> Result<Self, Failure> {
-        let cargo = environment.get("CARGO").unwrap_or(OsStr::new("cargo")).to_owned();
-        let folder = match &package.fuzz_dir {
-            Some(folder) => folder.clone(),
-            None => default_folder().map_err(|error| Failure::new(error, "check the folder"))?,
-        };
-        let manifest = folder.join("Cargo.toml");
-        let manifest = fs::canonicalize(&manifest).map_err(|error| {
-            Failure::new(
-                format!("cannot read {}: {error}", manifest.display()),
-                "cargo fuzz init makes a folder of harnesses; --fuzz-dir names it",
-            )
-        })?;
-        let mut ask = Command::new(&cargo);
-        ask.args(["metadata", "--no-deps", "--format-version", "1", "--manifest-path"]);
-        let answer = ask.arg(&manifest).output();
-        let answer = answer.map_err(|error| no_cargo(&cargo, &error))?;
-        let _ = io::stderr().write_all(&answer.stderr);
-        let data: Value = serde_json::from_slice(&answer.stdout).unwrap_or_default();
-        let target = data["target_directory"].as_str();
-        let Some(target) = target.filter(|_| answer.status.success()) else {
-            let cause = format!("cargo cannot read {}", manifest.display());
-            return Err(Failure::new(cause, "see its message above"));
-        };
-        let is_ours = |package: &&Value| {
-            package["manifest_path"].as_str().is_some_and(|path| Path::new(path) == manifest)
-        };
-        let packages = data["packages"].as_array().map(Vec::as_slice).unwrap_or_default();
-        let targets = packages.iter().find(is_ours).and_then(|ours| ours["targets"].as_array());
-        let is_program = |target: &&Value| {
-            target["kind"].as_array().is_some_and(|kinds| kinds.contains(&"bin".into()))
-        };
-        let programs = targets.into_iter().flatten().filter(is_program);
-        let names = programs.filter_map(|target| target["name"].as_str().map(str::to_owned));
-        let folder = manifest.parent().unwrap_or(Path::new("/")).to_owned();
-        let names = names.collect();
-        Ok(Self { cargo, folder, manifest, target: Path::new(target).join("ffuzz"), names })
+    /// The seeds of a harness.
+    fn corpus(&self, harness: &str) -> PathBuf {
+        self.folder.join(CORPUS).join(harness)
     }
 
-    fn unknown(&self, harness: &str) -> Failure {
-        let known = match &*self.names {
-            [] => "the package has no programs".to_owned(),
-            names => format!("it has: {}", names.join(", ")),
-        };
-        let cause = format!("{} has no harness {harness}", self.folder.display());
-        Failure::new(cause, known)
+    /// What its campaigns write.
+    fn output(&self, harness: &str) -> PathBuf {
+        self.folder.join(OUTPUT).join(harness)
     }
-
-    /// The programs that cargo has built.
-    fn build(
-        &self,
-        build: &BuildOptions,
-        harness: Option<&str>,
-        environment: &Environment,
-    ) -> Result<Vec<PathBuf>, Failure> {
-        if let Some(harness) = harness.filter(|name| !self.names.iter().any(|known| known == name))
-        {
-            return Err(self.unknown(harness));
-        }
-        let tools = self.tools().map_err(|error| {
-            let cause = format!("cannot write to {}: {error}", self.target.display());
-            Failure::new(cause, "check the permissions and the free space of the target folder")
-        })?;
-        let mut command = Command::new(&self.cargo);
-        command.args(["build", "--message-format", "json-render-diagnostics", "--target"]);
-        command.arg(self.host()?).arg("--target-dir").arg(&self.target);
-        command.arg("--manifest-path").arg(&self.manifest);
-        match harness {
-            Some(harness) => command.args(["--bin", harness]),
-            None => command.arg("--bins"),
-        };
-        command.args((!build.dev).then_some("--release"));
-        command.args(build.all_features.then_some("--all-features"));
-        command.args(build.no_default_features.then_some("--no-default-features"));
-        command.args(build.features.iter().flat_map(|list| ["--features", list]));
-        command.env("CARGO_ENCODED_RUSTFLAGS", flags(&tools.linker, build, environment));
-        command.env("CUSTOM_LIBFUZZER_PATH", tools.archive);
-        let mut child = command
-            .stdin(Stdio::null())
-            .stdout(Stdio::piped())
-            .spawn()
-            .map_err(|error| no_cargo(&self.cargo, &error))?;
-        let output = child.stdout.take().map(BufReader::new);
-        let messages = output.into_iter().flat_map(BufRead::lines).map_while(Result::ok);
-        let built = messages.filter_map(|line| executable(&line)).collect();
-        match child.wait() {
-            Ok(status) if status.success() => Ok(built),
-            _ => Err(Failure::new("cargo cannot build the harness", remedy(build))),
-        }
-    }
-
-    /// The linker under the name by which it is known, and what is linked instead of libFuzzer.
-    fn tools(&self) -> io::Result<Tools> {
-        let folder = self.target.join("tools");
-        fs::create_dir_all(&folder)?;
-        let tools = Tools { linker: folder.join("ffuzz-cc"), archive: folder.join("libempty.a") };
-        let own = std::env::current_exe()?;
-        if fs::read_link(&tools.linker).ok().as_ref() != Some(&own) {
-            let _ = fs::remove_file(&tools.linker);
-            std::os::unix::fs::symlink(&own, &tools.linker)?;
-        }
-        // A new time would have cargo build everything again.
-        if fs::read(&tools.archive).ok().as_deref() != Some(EMPTY_ARCHIVE) {
-            fs::write(&tools.archive, EMPTY_ARCHIVE)?;
-        }
-        Ok(tools)
-    }
-
-    /// The machine that cargo runs on. A build for it by name keeps the flags away from build scripts.
-    fn host(&self) -> Result<String, Failure> {
-        let answer = Command::new(&self.cargo).arg("-vV").output();
-        let answer = answer.map_err(|error| no_cargo(&self.cargo, &error))?;
-        let text = String::from_utf8_lossy(&answer.stdout).into_owned();
-        let host = text.lines().find_map(|line| line.strip_prefix("host: ").map(str::to_owned));
-        let none = || Failure::new("cargo -vV names no host", "check the toolchain: rustup show");
-        host.ok_or_else(none)
-    }
-
-    /// Becomes ffuzz.
-    fn fuzz(
-        &self,
-        harness: &str,
-        program: &Path,
-        options: &[OsString],
-    ) -> Result<ExitCode, Failure> {
-        let is_given = |option: &str| options.iter().any(|word| word == option);
-        let own = std::env::current_exe()
-            .map_err(|error| Failure::new(error, "start ffuzz by its whole path"))?;
-        let mut command = Command::new(own);
-        command.arg("fuzz");
-        if !is_given("-i") {
-            let corpus = self.folder.join(CORPUS).join(harness);
-            first_seed(&corpus).map_err(|error| {
-                let cause = format!("cannot write to {}: {error}", corpus.display());
-                Failure::new(cause, "check its permissions, or give another folder with -i")
-            })?;
-            command.arg("-i").arg(corpus);
-        }
-        if !is_given("-o") {
-            command.arg("-o").arg(self.folder.join(OUTPUT).join(harness));
-            command.env("AFL_AUTORESUME", "1");
-        }
-        let error = command.args(options).arg("--").arg(program).exec();
-        Err(Failure::new(format!("cannot start ffuzz: {error}"), "start it by its whole path"))
-    }
-}
-
-struct Tools {
-    linker: PathBuf,
-    archive: PathBuf,
-}
-
-/// `fuzz` of the package that this folder is in, or else the package itself.
-fn default_folder() -> io::Result<PathBuf> {
-    let here = std::env::current_dir()?;
-    let is_package = |folder: &&Path| folder.join("Cargo.toml").is_file();
-    let package = here.ancestors().find(is_package).unwrap_or(&here);
-    let harnesses = package.join("fuzz");
-    Ok(if is_package(&&*harnesses) { harnesses } else { package.to_owned() })
 }
 
 /// An input to begin with, if the folder has none.
@@ -332,87 +250,15 @@ fn first_seed(corpus: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// For `CARGO_ENCODED_RUSTFLAGS`: the user's, and then ours.
-fn flags(linker: &Path, build: &BuildOptions, environment: &Environment) -> OsString {
-    let mut all = OsString::new();
-    let mut add = |flag: &OsStr| {
-        if !all.is_empty() {
-            all.push(SEPARATOR);
-        }
-        all.push(flag);
-    };
-    if let Some(encoded) = environment.get("CARGO_ENCODED_RUSTFLAGS") {
-        add(encoded);
-    } else if let Some(plain) = environment.get("RUSTFLAGS").and_then(OsStr::to_str) {
-        plain.split_ascii_whitespace().for_each(|flag| add(flag.as_ref()));
-    }
-    FLAGS.iter().chain(&DEBUG_INFO).for_each(|flag| add(flag.as_ref()));
-    let mut link = OsString::from("-Clinker=");
-    link.push(linker);
-    add(&link);
-    if let Some(sanitizer) = &build.sanitizer {
-        add(format!("-Zsanitizer={sanitizer}").as_ref());
-    }
-    all
+fn own_program() -> Result<PathBuf, Failure> {
+    std::env::current_exe().map_err(|error| Failure::new(error, "start ffuzz by its whole path"))
 }
 
-/// Of a message of cargo: the program that it has built.
-fn executable(line: &str) -> Option<PathBuf> {
-    let message: Value = serde_json::from_str(line).ok()?;
-    message["executable"].as_str().map(PathBuf::from)
+fn cannot_start(error: &io::Error) -> Failure {
+    Failure::new(format!("cannot start: {error}"), "start cargo ffuzz by its whole path")
 }
 
-fn remedy(build: &BuildOptions) -> &'static str {
-    match build.sanitizer {
-        Some(_) => {
-            "see its messages above; sanitizers need a nightly toolchain: cargo +nightly ffuzz"
-        }
-        None => "see its messages above",
-    }
-}
-
-fn no_cargo(cargo: &OsStr, error: &io::Error) -> Failure {
-    let cause = format!("cannot start {}: {error}", cargo.display());
-    Failure::new(cause, "install Rust: https://rustup.rs")
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_page_has_the_same_flags() {
-        let page = include_str!("../../docs/building-targets.md").replace("-C ", "-C");
-        for flag in FLAGS.iter().filter(|flag| !["--cfg", "fuzzing"].contains(flag)) {
-            assert!(page.contains(flag), "{flag}");
-        }
-    }
-
-    #[test]
-    fn flags_of_the_user_come_first() {
-        let build = BuildOptions {
-            package: Package { fuzz_dir: None },
-            dev: false,
-            features: None,
-            all_features: false,
-            no_default_features: false,
-            sanitizer: Some("address".into()),
-        };
-        let all = |pairs: &[(&str, &str)]| {
-            let environment = Environment::from_pairs(pairs);
-            let all = flags(Path::new("/a b/ffuzz-cc"), &build, &environment);
-            all.into_string().unwrap().split(SEPARATOR).map(str::to_owned).collect::<Vec<_>>()
-        };
-        let plain = all(&[("RUSTFLAGS", " -Ctarget-cpu=native  -g")]);
-        assert_eq!(plain[..3], ["-Ctarget-cpu=native", "-g", "--cfg"]);
-        assert_eq!(plain[plain.len() - 2..], ["-Clinker=/a b/ffuzz-cc", "-Zsanitizer=address"]);
-        let encoded = all(&[("RUSTFLAGS", "-g"), ("CARGO_ENCODED_RUSTFLAGS", "-O")]);
-        assert_eq!(encoded[..2], ["-O", "--cfg"]);
-    }
-
-    #[test]
-    fn programs_are_read_from_messages_of_cargo() {
-        assert_eq!(executable(r#"{"executable":"/a/parse"}"#), Some("/a/parse".into()));
-        assert_eq!((executable(r#"{"executable":null}"#), executable("x")), (None, None));
-    }
+fn cannot_write(folder: &Path, error: &io::Error) -> Failure {
+    let cause = format!("cannot write to {}: {error}", folder.display());
+    Failure::new(cause, "check its permissions and the free space")
 }

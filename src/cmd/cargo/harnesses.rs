@@ -1,0 +1,299 @@
+//! The package whose programs are harnesses, and how cargo builds them: rustc adds the counters, `ffuzz-cc` links, and
+//! an empty archive replaces libFuzzer.
+
+use std::ffi::{OsStr, OsString};
+use std::fs;
+use std::io::{self, BufRead, BufReader, Write};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use serde_json::Value;
+
+use crate::cmd::exit::Failure;
+use crate::config::env::Environment;
+
+/// Of rustc: counters, and what comparisons are made. Strings are compared by calls of `memcmp`, which stay calls.
+const FLAGS: &[&str] = &[
+    "--cfg",
+    "fuzzing",
+    "-Cpasses=sancov-module",
+    "-Ccodegen-units=1",
+    "-Cpanic=abort",
+    "-Cdebug-assertions",
+    "-Cllvm-args=-sanitizer-coverage-level=4",
+    "-Cllvm-args=-sanitizer-coverage-inline-8bit-counters",
+    "-Cllvm-args=-sanitizer-coverage-pc-table",
+    "-Cllvm-args=-sanitizer-coverage-trace-compares",
+    "-Cllvm-args=-max-loads-per-memcmp=0",
+    "-Clink-arg=-fsanitize=fuzzer",
+];
+/// So that finds have lines, also if the profile wants none: cargo strips them then.
+const DEBUG_INFO: [&str; 2] = ["-Cdebuginfo=1", "-Cstrip=none"];
+/// Between two flags.
+const SEPARATOR: &str = "\u{1f}";
+/// An archive without members.
+const EMPTY_ARCHIVE: &[u8] = b"!<arch>\n";
+#[derive(Debug, clap::Args)]
+pub(super) struct Package {
+    /// The package of the harnesses [default: fuzz/ of the package here, or else that package]
+    #[arg(long, value_name = "FOLDER")]
+    fuzz_dir: Option<PathBuf>,
+}
+
+#[derive(Debug, clap::Args)]
+pub(super) struct BuildOptions {
+    #[command(flatten)]
+    pub(super) package: Package,
+    /// Without optimization
+    #[arg(short = 'D', long)]
+    dev: bool,
+    /// Features of the package
+    #[arg(long, value_name = "LIST")]
+    features: Option<String>,
+    /// All features of the package
+    #[arg(long)]
+    all_features: bool,
+    /// Not the default features of the package
+    #[arg(long)]
+    no_default_features: bool,
+    /// A sanitizer of rustc (needs its nightly version), for example address
+    #[arg(short, long, value_name = "NAME")]
+    sanitizer: Option<String>,
+}
+
+/// A package whose programs are harnesses.
+pub(super) struct Harnesses {
+    cargo: OsString,
+    pub(super) folder: PathBuf,
+    manifest: PathBuf,
+    /// Where cargo builds.
+    target: PathBuf,
+    pub(super) names: Vec<String>,
+}
+
+impl Harnesses {
+    pub(super) fn find(package: &Package, environment: &Environment) -> Result<Self, Failure> {
+        let cargo = environment.get("CARGO").unwrap_or(OsStr::new("cargo")).to_owned();
+        let folder = match &package.fuzz_dir {
+            Some(folder) => folder.clone(),
+            None => default_folder().map_err(|error| Failure::new(error, "check the folder"))?,
+        };
+        let manifest = folder.join("Cargo.toml");
+        let manifest = fs::canonicalize(&manifest).map_err(|error| {
+            Failure::new(
+                format!("cannot read {}: {error}", manifest.display()),
+                "cargo fuzz init makes a folder of harnesses; --fuzz-dir names it",
+            )
+        })?;
+        let mut ask = Command::new(&cargo);
+        ask.args(["metadata", "--no-deps", "--format-version", "1", "--manifest-path"]);
+        let answer = ask.arg(&manifest).output();
+        let answer = answer.map_err(|error| no_cargo(&cargo, &error))?;
+        let _ = io::stderr().write_all(&answer.stderr);
+        let data: Value = serde_json::from_slice(&answer.stdout).unwrap_or_default();
+        let target = data["target_directory"].as_str();
+        let Some(target) = target.filter(|_| answer.status.success()) else {
+            let cause = format!("cargo cannot read {}", manifest.display());
+            return Err(Failure::new(cause, "see its message above"));
+        };
+        let is_ours = |package: &&Value| {
+            package["manifest_path"].as_str().is_some_and(|path| Path::new(path) == manifest)
+        };
+        let packages = data["packages"].as_array().map(Vec::as_slice).unwrap_or_default();
+        let targets = packages.iter().find(is_ours).and_then(|ours| ours["targets"].as_array());
+        let is_program = |target: &&Value| {
+            target["kind"].as_array().is_some_and(|kinds| kinds.contains(&"bin".into()))
+        };
+        let programs = targets.into_iter().flatten().filter(is_program);
+        let names = programs.filter_map(|target| target["name"].as_str().map(str::to_owned));
+        let folder = manifest.parent().unwrap_or(Path::new("/")).to_owned();
+        let names = names.collect();
+        Ok(Self { cargo, folder, manifest, target: Path::new(target).join("ffuzz"), names })
+    }
+
+    fn unknown(&self, harness: &str) -> Failure {
+        let known = match &*self.names {
+            [] => "the package has no programs".to_owned(),
+            names => format!("it has: {}", names.join(", ")),
+        };
+        let cause = format!("{} has no harness {harness}", self.folder.display());
+        Failure::new(cause, known)
+    }
+
+    /// The programs that cargo has built.
+    pub(super) fn build(
+        &self,
+        build: &BuildOptions,
+        harness: Option<&str>,
+        environment: &Environment,
+    ) -> Result<Vec<PathBuf>, Failure> {
+        if let Some(harness) = harness.filter(|name| !self.names.iter().any(|known| known == name))
+        {
+            return Err(self.unknown(harness));
+        }
+        let tools = self.tools().map_err(|error| super::cannot_write(&self.target, &error))?;
+        let mut command = Command::new(&self.cargo);
+        command.args(["build", "--message-format", "json-render-diagnostics", "--target"]);
+        command.arg(self.host()?).arg("--target-dir").arg(&self.target);
+        command.arg("--manifest-path").arg(&self.manifest);
+        match harness {
+            Some(harness) => command.args(["--bin", harness]),
+            None => command.arg("--bins"),
+        };
+        command.args((!build.dev).then_some("--release"));
+        command.args(build.all_features.then_some("--all-features"));
+        command.args(build.no_default_features.then_some("--no-default-features"));
+        command.args(build.features.iter().flat_map(|list| ["--features", list]));
+        command.env("CARGO_ENCODED_RUSTFLAGS", flags(&tools.linker, build, environment));
+        command.env("CUSTOM_LIBFUZZER_PATH", tools.archive);
+        let mut child = command
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .spawn()
+            .map_err(|error| no_cargo(&self.cargo, &error))?;
+        let output = child.stdout.take().map(BufReader::new);
+        let messages = output.into_iter().flat_map(BufRead::lines).map_while(Result::ok);
+        let built = messages.filter_map(|line| executable(&line)).collect();
+        match child.wait() {
+            Ok(status) if status.success() => Ok(built),
+            _ => Err(Failure::new("cargo cannot build the harness", remedy(build))),
+        }
+    }
+
+    /// The program of one harness.
+    pub(super) fn build_one(
+        &self,
+        build: &BuildOptions,
+        harness: &str,
+        environment: &Environment,
+    ) -> Result<PathBuf, Failure> {
+        let built = self.build(build, Some(harness), environment)?;
+        built.into_iter().next().ok_or_else(|| self.unknown(harness))
+    }
+
+    /// The linker under the name by which it is known, and what is linked instead of libFuzzer.
+    fn tools(&self) -> io::Result<Tools> {
+        let folder = self.target.join("tools");
+        fs::create_dir_all(&folder)?;
+        let tools = Tools { linker: folder.join("ffuzz-cc"), archive: folder.join("libempty.a") };
+        let own = std::env::current_exe()?;
+        if fs::read_link(&tools.linker).ok().as_ref() != Some(&own) {
+            let _ = fs::remove_file(&tools.linker);
+            std::os::unix::fs::symlink(&own, &tools.linker)?;
+        }
+        // A new time would have cargo build everything again.
+        if fs::read(&tools.archive).ok().as_deref() != Some(EMPTY_ARCHIVE) {
+            fs::write(&tools.archive, EMPTY_ARCHIVE)?;
+        }
+        Ok(tools)
+    }
+
+    /// The machine that cargo runs on. A build for it by name keeps the flags away from build scripts.
+    fn host(&self) -> Result<String, Failure> {
+        let answer = Command::new(&self.cargo).arg("-vV").output();
+        let answer = answer.map_err(|error| no_cargo(&self.cargo, &error))?;
+        let text = String::from_utf8_lossy(&answer.stdout).into_owned();
+        let host = text.lines().find_map(|line| line.strip_prefix("host: ").map(str::to_owned));
+        let none = || Failure::new("cargo -vV names no host", "check the toolchain: rustup show");
+        host.ok_or_else(none)
+    }
+}
+
+struct Tools {
+    linker: PathBuf,
+    archive: PathBuf,
+}
+
+/// `fuzz` of the package that this folder is in, or else the package itself.
+fn default_folder() -> io::Result<PathBuf> {
+    let here = std::env::current_dir()?;
+    let is_package = |folder: &&Path| folder.join("Cargo.toml").is_file();
+    let package = here.ancestors().find(is_package).unwrap_or(&here);
+    let harnesses = package.join("fuzz");
+    Ok(if is_package(&&*harnesses) { harnesses } else { package.to_owned() })
+}
+
+/// For `CARGO_ENCODED_RUSTFLAGS`: the user's, and then ours.
+fn flags(linker: &Path, build: &BuildOptions, environment: &Environment) -> OsString {
+    let mut all = OsString::new();
+    let mut add = |flag: &OsStr| {
+        if !all.is_empty() {
+            all.push(SEPARATOR);
+        }
+        all.push(flag);
+    };
+    if let Some(encoded) = environment.get("CARGO_ENCODED_RUSTFLAGS") {
+        add(encoded);
+    } else if let Some(plain) = environment.get("RUSTFLAGS").and_then(OsStr::to_str) {
+        plain.split_ascii_whitespace().for_each(|flag| add(flag.as_ref()));
+    }
+    FLAGS.iter().chain(&DEBUG_INFO).for_each(|flag| add(flag.as_ref()));
+    let mut link = OsString::from("-Clinker=");
+    link.push(linker);
+    add(&link);
+    if let Some(sanitizer) = &build.sanitizer {
+        add(format!("-Zsanitizer={sanitizer}").as_ref());
+    }
+    all
+}
+
+/// Of a message of cargo: the program that it has built.
+fn executable(line: &str) -> Option<PathBuf> {
+    let message: Value = serde_json::from_str(line).ok()?;
+    message["executable"].as_str().map(PathBuf::from)
+}
+
+fn remedy(build: &BuildOptions) -> &'static str {
+    match build.sanitizer {
+        Some(_) => {
+            "see its messages above; sanitizers need a nightly toolchain: cargo +nightly ffuzz"
+        }
+        None => "see its messages above",
+    }
+}
+
+fn no_cargo(cargo: &OsStr, error: &io::Error) -> Failure {
+    let cause = format!("cannot start {}: {error}", cargo.display());
+    Failure::new(cause, "install Rust: https://rustup.rs")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_page_has_the_same_flags() {
+        let page = include_str!("../../../docs/building-targets.md").replace("-C ", "-C");
+        for flag in FLAGS.iter().filter(|flag| !["--cfg", "fuzzing"].contains(flag)) {
+            assert!(page.contains(flag), "{flag}");
+        }
+    }
+
+    #[test]
+    fn flags_of_the_user_come_first() {
+        let build = BuildOptions {
+            package: Package { fuzz_dir: None },
+            dev: false,
+            features: None,
+            all_features: false,
+            no_default_features: false,
+            sanitizer: Some("address".into()),
+        };
+        let all = |pairs: &[(&str, &str)]| {
+            let environment = Environment::from_pairs(pairs);
+            let all = flags(Path::new("/a b/ffuzz-cc"), &build, &environment);
+            all.into_string().unwrap().split(SEPARATOR).map(str::to_owned).collect::<Vec<_>>()
+        };
+        let plain = all(&[("RUSTFLAGS", " -Ctarget-cpu=native  -g")]);
+        assert_eq!(plain[..3], ["-Ctarget-cpu=native", "-g", "--cfg"]);
+        assert_eq!(plain[plain.len() - 2..], ["-Clinker=/a b/ffuzz-cc", "-Zsanitizer=address"]);
+        let encoded = all(&[("RUSTFLAGS", "-g"), ("CARGO_ENCODED_RUSTFLAGS", "-O")]);
+        assert_eq!(encoded[..2], ["-O", "--cfg"]);
+    }
+
+    #[test]
+    fn programs_are_read_from_messages_of_cargo() {
+        assert_eq!(executable(r#"{"executable":"/a/parse"}"#), Some("/a/parse".into()));
+        assert_eq!((executable(r#"{"executable":null}"#), executable("x")), (None, None));
+    }
+}

@@ -1,0 +1,149 @@
+//! `cargo ffuzz cmin` and `tmin`: the tools of these names, with the folders of cargo-fuzz.
+
+use std::ffi::OsString;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitCode};
+
+use sha1::{Digest, Sha1};
+
+use super::harnesses::Harnesses;
+use super::words::Words;
+use super::{cannot_start, cannot_write, own_program};
+use crate::cmd::exit::{CANNOT, Failure};
+use crate::cmd::tool::say;
+
+/// Folders below that of the harnesses: cargo-fuzz's for what crashes, and ours for a corpus as it was.
+const ARTIFACTS: &str = "artifacts";
+const FORMER: &str = "corpus-before";
+
+/// Minimizes a corpus, and puts the result in its place. What campaigns have found joins the corpus of the harness.
+pub(super) fn corpus(
+    harnesses: &Harnesses,
+    harness: &str,
+    program: &Path,
+    Words { inputs, options }: &Words,
+) -> Result<ExitCode, Failure> {
+    let own = harnesses.corpus(harness);
+    let (corpus, queues) = match &**inputs {
+        [] => {
+            fs::create_dir_all(&own).map_err(|error| cannot_write(&own, &error))?;
+            (own, queues(&harnesses.output(harness)))
+        }
+        [folder] => (folder.clone(), vec![]),
+        [_, other, ..] => {
+            let cause = format!("{} is one folder too many", other.display());
+            return Err(Failure::usage(cause, "minimize one corpus at a time"));
+        }
+    };
+    let output = harnesses.folder.join(super::OUTPUT);
+    let (small, former) = (output.join("corpus-new").join(harness), output.join(FORMER));
+    let former = former.join(harness);
+    clear(&small).map_err(|error| cannot_write(&small, &error))?;
+    let mut command = Command::new(own_program()?);
+    command.arg("cmin").arg("-o").arg(&small).arg("--crash-dir");
+    command.arg(harnesses.folder.join(ARTIFACTS).join(harness));
+    for folder in std::iter::once(&corpus).chain(&queues) {
+        command.arg("-i").arg(folder);
+    }
+    command.args(options).arg("--").arg(program);
+    if let Some(code) = failed(&mut command)? {
+        return Ok(code);
+    }
+    name_by_content(&small).map_err(|error| cannot_write(&small, &error))?;
+    replace(&corpus, &small, &former).map_err(|error| cannot_write(&corpus, &error))?;
+    let [corpus, former] = [corpus, former].map(|path| path.display().to_string());
+    say(false, &format!("[+] {corpus} is minimized. As it was, it is in {former}."));
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Those of the campaigns in an output folder.
+fn queues(output: &Path) -> Vec<PathBuf> {
+    let entries = fs::read_dir(output).into_iter().flatten().flatten();
+    let queues = entries.map(|entry| entry.path().join("queue"));
+    let mut queues: Vec<_> = queues.filter(|queue| queue.is_dir()).collect();
+    queues.sort();
+    queues
+}
+
+fn clear(folder: &Path) -> io::Result<()> {
+    match fs::remove_dir_all(folder) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+        _ => {}
+    }
+    folder.parent().map_or(Ok(()), fs::create_dir_all)
+}
+
+/// The names of a queue, which has a colon in them, are none for a folder that is under version control.
+fn name_by_content(folder: &Path) -> io::Result<()> {
+    for entry in fs::read_dir(folder)? {
+        let path = entry?.path();
+        if path.file_name().is_some_and(|name| name.as_encoded_bytes().contains(&b':')) {
+            let hash = Sha1::digest(fs::read(&path)?);
+            let name: String = hash.iter().map(|byte| format!("{byte:02x}")).collect();
+            fs::rename(&path, folder.join(name))?;
+        }
+    }
+    Ok(())
+}
+
+/// Each step leaves all inputs where they can be found.
+fn replace(corpus: &Path, small: &Path, former: &Path) -> io::Result<()> {
+    clear(former)?;
+    fs::rename(corpus, former)?;
+    fs::rename(small, corpus)
+}
+
+/// Minimizes one input, and prints where the result is.
+pub(super) fn input(
+    harnesses: &Harnesses,
+    harness: &str,
+    program: &Path,
+    input: &Path,
+    options: &[OsString],
+) -> Result<ExitCode, Failure> {
+    let folder = harnesses.folder.join(ARTIFACTS).join(harness);
+    fs::create_dir_all(&folder).map_err(|error| cannot_write(&folder, &error))?;
+    let name = input.file_name().unwrap_or_default().to_string_lossy().replace(':', "_");
+    let small = folder.join(format!("minimized-from-{name}"));
+    let mut command = Command::new(own_program()?);
+    command.arg("tmin").arg("-i").arg(input).arg("-o").arg(&small);
+    command.args(options).arg("--").arg(program);
+    match failed(&mut command)? {
+        Some(code) => Ok(code),
+        None => crate::cmd::print(&format!("{}\n", small.display())),
+    }
+}
+
+/// Runs a tool. None if it ended well.
+fn failed(command: &mut Command) -> Result<Option<ExitCode>, Failure> {
+    let status = command.status().map_err(|error| cannot_start(&error))?;
+    let code = status.code().and_then(|code| u8::try_from(code).ok()).unwrap_or(CANNOT);
+    Ok((!status.success()).then(|| ExitCode::from(code)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_corpus_is_replaced_and_kept_as_it_was() {
+        let dir = tempfile::tempdir().unwrap();
+        let [corpus, small, former] =
+            ["corpus", "small", "kept/former"].map(|name| dir.path().join(name));
+        for round in ["first", "second"] {
+            clear(&small).unwrap();
+            fs::create_dir_all(&small).unwrap();
+            fs::create_dir_all(&corpus).unwrap();
+            fs::write(small.join("id:000001,op:havoc"), "abc").unwrap();
+            fs::write(small.join(round), round).unwrap();
+            name_by_content(&small).unwrap();
+            replace(&corpus, &small, &former).unwrap();
+            let hash = "a9993e364706816aba3e25717850c26c9cd0d89d";
+            assert_eq!(fs::read(corpus.join(hash)).unwrap(), b"abc");
+            assert!(corpus.join(round).exists() && !small.exists());
+        }
+        assert!(former.join("first").exists() && !former.join("second").exists());
+    }
+}
