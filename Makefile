@@ -53,7 +53,7 @@ help:
 	@echo 'make compare     coverage against AFL++ and libFuzzer at equal CPU time; QUICK=1, BASE=REV, KIND=…, TARGETS=…,'
 	@echo '                 KINDS=…, TIME=…, ROUNDS=…, CORE=…, ROWS=FILE'
 	@echo 'make challenges  executions until tests/challenges/* are solved, beside AFL++ and libFuzzer; TIME=…, SEEDS=…,'
-	@echo '                 NAMES=…, CORE=…'
+	@echo '                 NAMES=…, KINDS=…, CORE=…'
 	@echo 'make transparency  programs print the same with -Q and without, on 1000 inputs each; INPUTS=…'
 	@echo 'make afl-suite   run the tests of AFL++ 4.40c, which it fetches, with the programs of ffuzz in their place'
 	@echo 'make install     PREFIX=/usr/local DESTDIR='

@@ -91,6 +91,12 @@ static uint64_t load(uint64_t address, unsigned bytes) {
   }
 }
 
+/* 8 bytes at most. */
+static uint64_t value_of_vector(const ucontext_t *at, uint8_t number) {
+  const uint32_t *element = at->uc_mcontext.fpregs->_xmm[number & 15].element;
+  return element[0] | (uint64_t)element[1] << 32;
+}
+
 static uint64_t operand(const struct compares *file, const struct ffuzz_code_site *site, int side, const ucontext_t *at) {
   const struct ffuzz_site_side *s = &site->sides[side];
   unsigned bytes = site->bytes & ~FFUZZ_SITE_XOR;
@@ -100,6 +106,7 @@ static uint64_t operand(const struct compares *file, const struct ffuzz_code_sit
     case FFUZZ_SIDE_HIGH_REGISTER: return value_of_register(at, s->base) >> 8;
     case FFUZZ_SIDE_CONSTANT: return value;
     case FFUZZ_SIDE_ABSOLUTE: return load(file->base + value, bytes);
+    case FFUZZ_SIDE_VECTOR: return value_of_vector(at, s->base);
   }
   return load(value + value_of_register(at, s->base) + value_of_register(at, s->index) * s->scale, bytes);
 }
@@ -118,6 +125,21 @@ static greg_t flags_of(greg_t flags, uint64_t a, uint64_t b, unsigned bits) {
   return flags;
 }
 
+static double number_of(uint64_t bits, unsigned bytes) {
+  float small;
+  double number;
+  memcpy(&small, &bits, sizeof small);
+  memcpy(&number, &bits, sizeof number);
+  return bytes == 4 ? (double)small : number;
+}
+
+/* Intel's manual, volume 2, UCOMISD: zero, parity and carry are set if an operand is no number. */
+static greg_t flags_of_numbers(greg_t flags, double a, double b) {
+  flags &= ~(greg_t)0x8d5;
+  if (a != a || b != b) return flags | 0x45;
+  return flags | (a == b ? 0x40 : a < b);
+}
+
 /* Where a process has its memory. */
 static int is_pointer(uint64_t value) { return value >> 40 && !(value >> 47); }
 
@@ -132,6 +154,8 @@ static void compare(const struct compares *file, const struct ffuzz_code_site *s
   if (site->bytes & FFUZZ_SITE_XOR) {
     put_result(at, &site->sides[0], bytes, a ^ b);
     registers[REG_EFL] = flags_of(registers[REG_EFL], a ^ b, 0, bits);
+  } else if (site->kind == FFUZZ_LOG_FLOAT) {
+    registers[REG_EFL] = flags_of_numbers(registers[REG_EFL], number_of(a, bytes), number_of(b, bytes));
   } else {
     registers[REG_EFL] = flags_of(registers[REG_EFL], a, b, bits);
   }

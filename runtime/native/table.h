@@ -61,6 +61,7 @@ enum ffuzz_side {
   FFUZZ_SIDE_MEMORY,        /* at base + index * scale + value */
   FFUZZ_SIDE_ABSOLUTE,      /* at an address of the file, the value */
   FFUZZ_SIDE_ADDRESS,       /* that address itself */
+  FFUZZ_SIDE_VECTOR,        /* the low end of xmm0 to xmm15 */
 };
 
 /* How a function compares: see Comparer in llvm-passes/ffuzz-log.hpp. */

@@ -515,6 +515,33 @@ fn comparisons_are_solved_without_source() {
     }
 }
 
+/// Programs of `tests/challenges/` as gcc compiles them: comparisons become others, or are no `cmp`. Without words.
+#[test]
+fn challenges_are_solved_without_source() {
+    let dir = TestDir::with_seed("x".repeat(48));
+    let main = repository("benches/targets/once.c").display().to_string();
+    // Memory as numbers of eight bytes, ranges by one comparison, floating-point numbers.
+    for (name, execs) in [
+        ("hexadecimal", 30_000),
+        ("base64", 30_000),
+        ("affine", 10_000),
+        ("date", 10_000),
+        ("sums", 10_000),
+        ("floats", 10_000),
+        ("fields", 20_000),
+        ("crc32", 2_000),
+        ("strtol", 5_000),
+    ] {
+        let path = repository(&format!("tests/challenges/{name}.c")).display().to_string();
+        build(&dir, "gcc", &format!("{path} {main} -o {name}"));
+        let options = format!("-Q -s 1 -t 2000 -E {execs} -i in -o out-{name}");
+        let job = dir.ffuzz(&options).arg("--").arg(dir.path(name));
+        job.env("AFL_NO_AUTODICT", "1").env("AFL_BENCH_UNTIL_CRASH", "1").run().expect(0);
+        let stats = stats_of(&dir.text(&format!("out-{name}/default/fuzzer_stats")));
+        assert_eq!(stats["saved_crashes"], "1", "{name}: {stats:?}");
+    }
+}
+
 /// What `--guard-heap` finds and nothing else does.
 #[test]
 fn a_guarded_heap_shows_overflows() {

@@ -144,8 +144,8 @@ pub(crate) enum ProbePhase {
 #[derive(Debug)]
 pub(crate) struct Watched {
     pub(crate) place: Place,
-    /// Where the numbers begin, in memory or text.
-    pub(crate) from: usize,
+    /// Where the numbers begin, of memory or text.
+    pub(crate) part: Option<usize>,
     pub(crate) kind: ComparisonKind,
     pub(crate) bytes: usize,
     pub(crate) operands: [u64; 2],

@@ -13,6 +13,8 @@ use crate::comparison::{ComparisonKind, Place};
 
 /// Runs for one operand, see [`solve`].
 pub(crate) const MOST_ATTEMPTS: usize = 3000;
+/// Bytes of memory that are solved as one number.
+pub(crate) const WINDOW: usize = 4;
 /// Bytes of the longest field that is a number.
 const WIDEST: usize = 8;
 /// Bytes of which one alone may be enough, for an operand that many bytes move.
@@ -37,8 +39,8 @@ pub struct Change {
 #[derive(Clone, Debug)]
 pub struct Dependent {
     pub place: Place,
-    /// Where it begins, in memory or text of which it is a part.
-    pub from: usize,
+    /// Where it begins, if it is a part of memory or text.
+    pub part: Option<usize>,
     pub kind: ComparisonKind,
     /// Bytes of the operand, 1 to 8.
     pub bytes: usize,
@@ -138,6 +140,37 @@ impl Dependent {
         movers
     }
 
+    /// The same as a part of memory, from the first byte on that differs: compilers compare up to eight bytes of it, or
+    /// of a text, as one number.
+    pub(crate) fn into_memory(self) -> Self {
+        let [a, b] = self.operands.map(u64::to_le_bytes);
+        let from = a.iter().zip(&b).take_while(|(a, b)| a == b).count();
+        let part = |value: u64| window(&value.to_le_bytes(), from);
+        let operands = self.operands.map(part);
+        let before = operands[self.side];
+        let changes = self.changes.into_iter();
+        let changes = changes.map(|change| Change { value: part(change.value), ..change });
+        let changes = changes.filter(|change| change.value != before).collect();
+        Self { part: Some(from), bytes: WINDOW, operands, changes, growth: None, ..self }
+    }
+
+    /// A number of eight bytes that is rather memory: each of several bytes follows others of the input.
+    pub(crate) fn is_like_memory(&self) -> bool {
+        let before = self.value();
+        let mut lowest: Vec<u32> = self
+            .changes
+            .iter()
+            .map(|change| (change.value ^ before).trailing_zeros() / u8::BITS)
+            .collect();
+        lowest.sort_unstable();
+        lowest.dedup();
+        self.may_be_memory() && lowest.len() >= WINDOW && self.movers().len() > WIDEST
+    }
+
+    pub(crate) fn may_be_memory(&self) -> bool {
+        self.kind == ComparisonKind::Equal && self.bytes == 8 && self.part.is_none()
+    }
+
     /// It has more than two values: of two, neither says which one is nearer to anything.
     fn has_direction(&self) -> bool {
         let other = self.changes.first().map(|change| change.value);
@@ -180,11 +213,42 @@ impl Dependent {
         }
     }
 
+    /// What is missing from one value to another. A large number without a sign that is to be a small one may come
+    /// around to 0: compilers ask for a range by one comparison.
+    fn difference(&self, from: u64, to: u64) -> i128 {
+        let comes_around = self.kind == ComparisonKind::Unsigned
+            && self.is_negative(self.value())
+            && !self.is_negative(self.other());
+        let missing = to.wrapping_sub(from) & mask(self.bytes);
+        match comes_around {
+            true if self.is_negative(missing) => {
+                i128::from(missing) - i128::from(mask(self.bytes)) - 1
+            }
+            true => i128::from(missing),
+            false => self.rank(to) - self.rank(from),
+        }
+    }
+
+    /// What flips the comparison, as far as one value does that: one beyond the other operand if the order counts.
+    fn goal(&self, other: u64) -> u64 {
+        let mask = mask(self.bytes);
+        let beyond = match self.kind {
+            ComparisonKind::Unsigned | ComparisonKind::Signed => {
+                let is_above = self.rank(self.value()) > self.rank(self.other());
+                if is_above { other.wrapping_sub(1) & mask } else { other.wrapping_add(1) & mask }
+            }
+            _ => other,
+        };
+        // There is nothing beyond the smallest and the largest number.
+        let is_next = self.rank(beyond).abs_diff(self.rank(other)) <= 1;
+        if is_next { beyond } else { other }
+    }
+
     fn distance(&self, metric: Metric, operands: [u64; 2]) -> u128 {
-        let (value, other) = (operands[self.side], operands[1 - self.side]);
+        let (value, other) = (operands[self.side], self.goal(operands[1 - self.side]));
         match metric {
             Metric::Leading => u128::from(value ^ other),
-            Metric::Difference => (self.rank(other) - self.rank(value)).unsigned_abs(),
+            Metric::Difference => self.difference(value, other).unsigned_abs(),
             Metric::Bits => u128::from((value ^ other).count_ones()),
         }
     }
@@ -289,13 +353,15 @@ fn write_digits(
     };
     let [one, nine, ten] = [b'1', b'9', b'a'].map(value_with);
     // Of a number with a sign before its digits, or one that the program negates.
-    let is_negative = dependent.is_negative(one) && dependent.is_negative(nine);
+    let is_negative =
+        [one, nine, nine.wrapping_sub(one) & all].iter().all(|value| dependent.is_negative(*value));
     let plain = |value: u64| if is_negative { value.wrapping_neg() & all } else { value };
     let [one, nine, ten] = [one, nine, ten].map(plain);
     let is_digit = |radix: u64, value: u64, digit: u64| value % radix == digit;
+    let eight = nine.wrapping_sub(one) & all;
     let is_higher = |radix: u64| {
         let mut places = (1..16).map_while(|place| radix.checked_pow(place));
-        places.any(|factor| nine.wrapping_sub(one) == factor.wrapping_mul(8))
+        places.any(|factor| eight == factor.wrapping_mul(8))
     };
     let is_decimal = is_digit(10, one, 1) && is_digit(10, nine, 9) || is_higher(10);
     // Nine is no digit, as a letter is none.
@@ -313,8 +379,8 @@ fn write_digits(
         let full = is_hexadecimal.then(|| format!("{target:0digits$X}"));
         let full = full.filter(|full| Some(full) != hexadecimal.as_ref());
         // A number that is calculated with: as many units as the digit says.
-        let unit = nine.wrapping_sub(one) / 8;
-        let distance = target.wrapping_sub(one.wrapping_sub(unit));
+        let unit = eight / 8;
+        let distance = target.wrapping_sub(one.wrapping_sub(unit)) & all;
         let is_scaled = !is_decimal && digits < 2 && unit > 0 && distance.is_multiple_of(unit);
         let scaled = is_scaled.then(|| (distance / unit).to_string());
         let is_below = is_decimal && dependent.is_negative(target);
@@ -388,14 +454,32 @@ fn invert(
         });
         let is_exclusive = changes.iter().all(|(other, moved)| other ^ number == moved ^ value);
         let exclusive = is_exclusive.then_some(number ^ value ^ target);
-        for wanted in [solved, exclusive].into_iter().flatten() {
-            if wanted <= window.largest() && !tried.contains(&wanted) {
-                tried.push(wanted);
-                run(&window.with(input, wanted), "affine")?;
-            }
+        tried.extend([solved, exclusive].into_iter().flatten());
+    }
+    let is_below = dependent.kind == ComparisonKind::Unsigned && value > dependent.other();
+    tried.extend(
+        linear
+            .filter(|_| is_below)
+            .map(|slope| wrapping((number, value), slope, mask(dependent.bytes))),
+    );
+    for (index, wanted) in tried.iter().enumerate() {
+        if *wanted <= window.largest() && !tried[..index].contains(wanted) {
+            run(&window.with(input, *wanted), "affine")?;
         }
     }
     ControlFlow::Continue(())
+}
+
+/// The first number from which on the value is smallest, because it comes around to 0 there: compilers make one
+/// comparison of two (`number - 5 < 10` without a sign asks for a range).
+fn wrapping((number, value): (u64, u64), slope: u64, mask: u64) -> u64 {
+    let at_zero = value.wrapping_sub(slope.wrapping_mul(number)) & mask;
+    let is_falling = slope > mask / 2;
+    if is_falling {
+        return at_zero / (slope.wrapping_neg() & mask);
+    }
+    let [distance, slope] = [mask - at_zero, slope].map(u128::from);
+    u64::try_from(distance / slope + 1).unwrap_or(u64::MAX)
 }
 
 /// The factor by which the value follows the number, modulo the width of the value, if all changes agree.
@@ -478,8 +562,8 @@ fn descend(
 ) -> ControlFlow<()> {
     let moved_by = |at: usize| {
         let changes = dependent.changes.iter().filter(|change| change.at == at);
-        let value = dependent.rank(dependent.value());
-        changes.map(|change| dependent.rank(change.value).abs_diff(value)).max().unwrap_or(0)
+        let by = changes.map(|change| dependent.difference(dependent.value(), change.value));
+        by.map(i128::unsigned_abs).max().unwrap_or(0)
     };
     let mut order = movers.to_vec();
     order.sort_by_key(|at| std::cmp::Reverse(moved_by(*at)));
@@ -510,12 +594,12 @@ fn descend(
 /// Values of a byte that a descent tries: what would be right if the operand were linear in the byte, and all others if
 /// the bytes are few.
 fn values(dependent: &Dependent, (at, now): (usize, u8), operands: [u64; 2], all: bool) -> Vec<u8> {
-    let wanted = dependent.rank(operands[1 - dependent.side]);
-    let difference = wanted - dependent.rank(operands[dependent.side]);
+    let [value, other] = [operands[dependent.side], operands[1 - dependent.side]];
+    let difference = dependent.difference(value, dependent.goal(other));
     let mut values = Vec::new();
     for change in dependent.changes.iter().filter(|change| change.at == at) {
         let step = i128::from(change.byte) - i128::from(now);
-        let moved = dependent.rank(change.value) - dependent.rank(dependent.value());
+        let moved = dependent.difference(dependent.value(), change.value);
         if moved != 0 && step != 0 {
             let right = i128::from(now) + (difference * step).checked_div(moved).unwrap_or(0);
             values.push(right.clamp(0, 255) as u8);
@@ -527,6 +611,12 @@ fn values(dependent: &Dependent, (at, now): (usize, u8), operands: [u64; 2], all
     }
     values.retain(|byte| *byte != now);
     values
+}
+
+/// The number that [`WINDOW`] bytes of memory are, in the order of their addresses.
+pub(crate) fn window(memory: &[u8], from: usize) -> u64 {
+    let bytes = (from..from + WINDOW).map(|at| memory.get(at).copied().unwrap_or(0));
+    bytes.fold(0, |number, byte| number << 8 | u64::from(byte))
 }
 
 /// Ones in this number of bytes, 1 to 8.
@@ -548,7 +638,7 @@ mod tests {
         let start = operands(input).unwrap();
         let mut dependent = Dependent {
             place: Place { site: 1, occurrence: 0 },
-            from: 0,
+            part: None,
             kind,
             bytes,
             side: 0,
@@ -657,6 +747,32 @@ mod tests {
         assert!(solved(&|number| number, -90_210) < 20);
         assert!(solved(&|number| -number, -7_301_492) < 20);
         assert!(solved(&|number| number * 37 + 11, 48_611 * 37 + 11) < 20);
+    }
+
+    /// As compilers ask for a range: by one comparison without a sign.
+    #[test]
+    fn ranges_are_met() {
+        let digits = |i: &[u8]| {
+            let text = i.iter().take_while(|byte| byte.is_ascii_digit());
+            text.fold(0, |number: u64, byte| number * 10 + u64::from(byte - b'0'))
+        };
+        let year = |i: &[u8]| Some([digits(i).wrapping_sub(1969) & mask(4), 1]);
+        assert!(attempts(b"xxxx-xx-xxxx", ComparisonKind::Unsigned, 4, year).unwrap() < 20);
+        let product = |i: &[u8]| {
+            let product = number(i, 4, 4, Order::Big) * 1000;
+            Some([product.wrapping_sub(123_456_789_000), 1500])
+        };
+        assert!(attempts(&[b'x'; 16], ComparisonKind::Unsigned, 8, product).unwrap() < 20);
+        let falling = |i: &[u8]| {
+            let product = number(i, 4, 4, Order::Little) * 1000;
+            Some([123_456_789_000u64.wrapping_sub(product), 1500])
+        };
+        assert!(attempts(&[b'x'; 16], ComparisonKind::Unsigned, 8, falling).unwrap() < 20);
+        let weighted = |i: &[u8]| {
+            let sum: u64 = (1..).zip(&i[..12]).map(|(at, byte)| at * u64::from(*byte)).sum();
+            Some([sum.wrapping_sub(15_000) & mask(4), 3])
+        };
+        assert!(attempts(&[b'x'; 16], ComparisonKind::Unsigned, 4, weighted).unwrap() < 300);
     }
 
     #[test]

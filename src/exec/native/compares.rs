@@ -1,5 +1,6 @@
 //! Comparisons in machine code, for the comparison log of a program without instrumentation: its `cmp`
-//! instructions, the exclusive ors that stand for one, and its calls of functions that compare.
+//! instructions, the exclusive ors that stand for one, those of floating-point numbers, and its calls of functions that
+//! compare.
 
 use iced_x86::{ConditionCode, FlowControl, Instruction, Mnemonic, OpKind, Register};
 
@@ -18,6 +19,7 @@ const NEAR: usize = 8;
 const EQUAL: u8 = 0;
 const UNSIGNED: u8 = 1;
 const SIGNED: u8 = 2;
+const FLOAT: u8 = 3;
 const MEMORY: u8 = 5;
 const TEXT: u8 = 6;
 const SEARCH: u8 = 7;
@@ -52,6 +54,7 @@ const CONSTANT: u8 = 2;
 const INDIRECT: u8 = 3;
 const ABSOLUTE: u8 = 4;
 const ADDRESS: u8 = 5;
+const VECTOR: u8 = 6;
 /// Instead of a register.
 const NONE: u8 = 255;
 /// `FFUZZ_SITE_XOR`.
@@ -78,6 +81,7 @@ impl CompareSite {
             EQUAL => "==",
             UNSIGNED => "unsigned <",
             SIGNED => "<",
+            FLOAT => return format!("f{}", 8 * u32::from(self.bytes)),
             MEMORY => return "memory".into(),
             TEXT => return "text".into(),
             _ => return "search".into(),
@@ -98,6 +102,12 @@ pub(super) fn sites(file: &object::File<'_>, blocks: &Blocks) -> Vec<CompareSite
         for (index, instruction) in instructions.iter().enumerate() {
             match instruction.mnemonic() {
                 Mnemonic::Cmp => found.extend(compare(instruction, &instructions[index + 1..])),
+                Mnemonic::Comiss | Mnemonic::Ucomiss | Mnemonic::Vcomiss | Mnemonic::Vucomiss => {
+                    found.extend(numbers(instruction, 4));
+                }
+                Mnemonic::Comisd | Mnemonic::Ucomisd | Mnemonic::Vcomisd | Mnemonic::Vucomisd => {
+                    found.extend(numbers(instruction, 8));
+                }
                 Mnemonic::Xor if is_compared(instruction, &instructions[index + 1..]) => {
                     found.extend(operands(instruction, EQUAL, XOR));
                 }
@@ -157,6 +167,27 @@ fn operands(instruction: &Instruction, kind: u8, flags: u8) -> Option<CompareSit
         kind,
         sides,
     })
+}
+
+/// Of floating-point numbers. With itself a number is compared to see whether it is one.
+fn numbers(instruction: &Instruction, bytes: u8) -> Option<CompareSite> {
+    let side = |operand| match instruction.op_kind(operand) {
+        OpKind::Register => {
+            let number = instruction.op_register(operand) as u32 - Register::XMM0 as u32;
+            let base = u8::try_from(number).ok().filter(|number| *number < 16)?;
+            Some(Side { form: VECTOR, base, index: NONE, scale: 0, value: 0 })
+        }
+        _ => memory(instruction),
+    };
+    let sides = [side(0)?, side(1)?];
+    let site = CompareSite {
+        at: instruction.ip(),
+        length: instruction.len() as u8,
+        bytes,
+        kind: FLOAT,
+        sides,
+    };
+    (sides[0] != sides[1]).then_some(site)
 }
 
 /// By the conditions that are asked of the flags; None: nobody asks.
@@ -285,6 +316,21 @@ mod tests {
         let site = first(&[0x3b, 0x05, 0x10, 0, 0, 0, 0x77, 0x00]).unwrap();
         assert_eq!((site.sides[1].form, site.sides[1].value), (ABSOLUTE, 0x1016));
         assert_eq!((site.kind, site.bytes), (UNSIGNED, 4));
+    }
+
+    #[test]
+    fn floating_point_numbers_are_in_vector_registers_and_memory() {
+        let numbers = |code: &[u8], bytes| numbers(&decoder(code, 0x1000).decode(), bytes);
+        // comisd xmm9, [rip + 0x10]
+        let site = numbers(&[0x66, 0x44, 0x0f, 0x2f, 0x0d, 0x10, 0, 0, 0], 8).unwrap();
+        assert_eq!((site.sides[0].form, site.sides[0].base), (VECTOR, 9));
+        assert_eq!((site.sides[1].form, site.sides[1].value), (ABSOLUTE, 0x1019));
+        assert_eq!((site.length, site.what()), (9, "f64".into()));
+        // vucomiss xmm1, xmm2; ucomiss xmm0, xmm0; vucomiss xmm16, xmm2
+        let site = numbers(&[0xc5, 0xf8, 0x2e, 0xca], 4).unwrap();
+        assert_eq!((site.sides[0].base, site.sides[1].base, site.what()), (1, 2, "f32".into()));
+        assert_eq!(numbers(&[0x0f, 0x2e, 0xc0], 4), None);
+        assert_eq!(numbers(&[0x62, 0xe1, 0x7c, 0x08, 0x2e, 0xc2], 4), None);
     }
 
     #[test]

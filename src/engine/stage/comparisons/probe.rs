@@ -6,7 +6,7 @@ use std::ops::{ControlFlow, Range};
 
 use super::{Limit, MOST_EXTENSIONS, Stop, comes_equal, extend, logged, origin, settled, try_out};
 use crate::comparison::{
-    Comparison, ComparisonKind, ComparisonLog, Occurrences, Operand, SiteCounts,
+    Comparison, ComparisonKind, ComparisonLog, Occurrences, Operand, Place, SiteCounts,
 };
 use crate::corpus::{SeedId, moved};
 use crate::fuzzer::comparing::{Attempts, Probe, ProbePhase, Probing, Solving, Watch, Watched};
@@ -40,9 +40,6 @@ const MOST_STOPPING: usize = 32;
 const MOST_INSERTIONS: usize = 16;
 /// Bytes of a seed that are remembered to decide something.
 const MOST_DECIDING: usize = 4096;
-/// Bytes of memory that are solved as one number.
-const WINDOW: usize = 4;
-
 /// Of [`Watch::sites`]; the numbers of sites are hashes.
 const SLOTS: usize = 4096;
 
@@ -125,27 +122,28 @@ fn solve_all<D: Door>(
 
 /// The two numbers of a comparison. Of memory and texts a part that stands after equal ones, so that a number that is
 /// right brings the comparison forward.
-fn numbers(comparison: &Comparison<'_>, from: usize) -> Option<[u64; 2]> {
-    match (comparison.a, comparison.b) {
-        (Operand::Value(a), Operand::Value(b)) => Some([a, b]),
-        (Operand::Bytes(a), Operand::Bytes(b)) => {
-            let part = |side: &[u8]| {
-                let bytes = (from..from + WINDOW).map(|at| side.get(at).copied().unwrap_or(0));
-                bytes.fold(0, |number, byte| number << 8 | u64::from(byte))
-            };
-            (a.get(..from)? == b.get(..from)?).then(|| [part(a), part(b)])
+fn numbers(comparison: &Comparison<'_>, part: Option<usize>) -> Option<[u64; 2]> {
+    let of = |a: &[u8], b: &[u8], from: usize| {
+        (a.get(..from)? == b.get(..from)?)
+            .then(|| [a, b].map(|memory| depend::window(memory, from)))
+    };
+    match (comparison.a, comparison.b, part) {
+        (Operand::Value(a), Operand::Value(b), None) => Some([a, b]),
+        (Operand::Value(a), Operand::Value(b), Some(from)) => {
+            of(&a.to_le_bytes(), &b.to_le_bytes(), from)
         }
+        (Operand::Bytes(a), Operand::Bytes(b), Some(from)) => of(a, b, from),
         _ => None,
     }
 }
 
 /// Where two operands begin to differ, if these are memory or texts that are to be equal.
-fn first_difference(comparison: &Comparison<'_>) -> usize {
+fn first_difference(comparison: &Comparison<'_>) -> Option<usize> {
     match (comparison.a, comparison.b) {
         (Operand::Bytes(a), Operand::Bytes(b)) => {
-            a.iter().zip(b).take_while(|(a, b)| a == b).count()
+            Some(a.iter().zip(b).take_while(|(a, b)| a == b).count())
         }
-        _ => 0,
+        _ => None,
     }
 }
 
@@ -173,21 +171,20 @@ impl Watch {
         for (comparison, again) in logs[0].view().iter().zip(logs[1].view().iter()) {
             let place = occurrences.place(&comparison);
             let is_stable = comparison == again && comparison.constant != [true; 2];
-            let from = first_difference(&comparison);
-            if let Some(operands) = numbers(&comparison, from).filter(|_| is_stable)
+            let part = first_difference(&comparison);
+            if let Some(operands) = numbers(&comparison, part).filter(|_| is_stable)
                 && is_solved(&comparison)
                 && results.is_open(place, comparison.kind)
                 && !results.was_made_equal(place, input)
                 && attempts_left(results.failures(place)) > 0
             {
-                let is_number = matches!(comparison.a, Operand::Value(_));
-                let (kind, bytes) = match is_number {
-                    true => (comparison.kind, comparison.bytes),
-                    false => (ComparisonKind::Equal, WINDOW),
+                let (kind, bytes) = match part {
+                    None => (comparison.kind, comparison.bytes),
+                    Some(_) => (ComparisonKind::Equal, depend::WINDOW),
                 };
                 open.push(Watched {
                     place,
-                    from,
+                    part,
                     kind,
                     bytes,
                     operands,
@@ -221,7 +218,7 @@ impl Watch {
             }
             let place = occurrences.place(&comparison);
             if let Some(index) = self.by_place.get(&place)
-                && let Some(operands) = numbers(&comparison, self.all[*index].from)
+                && let Some(operands) = numbers(&comparison, self.all[*index].part)
             {
                 count += 1;
                 see(*index, operands);
@@ -233,14 +230,14 @@ impl Watch {
     /// The operands that something moves: those of open sites first, then those that few bytes move.
     fn dependents<D: Door>(&mut self, door: &D) -> Vec<Dependent> {
         let mut dependents = Vec::new();
-        for Watched { place, from, kind, bytes, operands, changes, growth } in self.all.drain(..) {
+        for Watched { place, part, kind, bytes, operands, changes, growth } in self.all.drain(..) {
             for (side, changes) in changes.into_iter().enumerate() {
                 let growth = growth.map(|(at, seen)| Growth { at, value: seen[side] });
                 let growth = growth.filter(|growth| growth.value != operands[side]);
                 if !changes.is_empty() || growth.is_some() {
                     dependents.push(Dependent {
                         place,
-                        from,
+                        part,
                         kind,
                         bytes,
                         side,
@@ -252,6 +249,13 @@ impl Watch {
             }
         }
         let results = &door.fuzzer().learned.results;
+        let has_failed = |place: Place| results.failures(place) % 2 == 1;
+        let is_memory =
+            |one: &Dependent| one.is_like_memory() || one.may_be_memory() && has_failed(one.place);
+        let mut dependents: Vec<Dependent> = dependents
+            .into_iter()
+            .map(|one: Dependent| if is_memory(&one) { one.into_memory() } else { one })
+            .collect();
         dependents.sort_by_cached_key(|dependent| {
             let is_one_sided = results.is_one_sided(dependent.place.site);
             // A length only if no field can be changed: the input may become a long one.
@@ -542,15 +546,14 @@ fn attempt<D: Door>(
     dependent: &Dependent,
     (known, base): (&[u32], (&[u8], &SiteCounts)),
 ) -> Result<(Option<[u64; 2]>, bool), D::Error> {
-    let Dependent { place, from, .. } = *dependent;
+    let Dependent { place, part, .. } = *dependent;
     door.fuzzer_mut().learned.blockers.note_attempt(place.site);
     let (seen, log) = logged(door, origin(id, op), bytes, |log| {
         let mut of_site = log.iter().filter(|comparison| comparison.site == place.site);
         let seen = of_site.nth(place.occurrence as usize);
-        let operands = seen.and_then(|comparison| numbers(&comparison, from));
+        let operands = seen.and_then(|comparison| numbers(&comparison, part));
         let is_new = seen.is_some_and(|comparison| {
-            let is_memory = matches!(comparison.a, Operand::Bytes(_));
-            let is_forward = is_memory && operands.is_some_and(|[a, b]| a == b);
+            let is_forward = part.is_some() && operands.is_some_and(|[a, b]| a == b);
             is_forward || !known.contains(&comparison.result())
         });
         let is_shown = is_new || log.is_partial();
