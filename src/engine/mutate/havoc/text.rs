@@ -161,40 +161,50 @@ fn words(rng: &mut Rng, bytes: &[u8]) -> (usize, usize) {
 }
 
 fn start_of_word(bytes: &[u8], place: usize) -> usize {
-    let floor = place.saturating_sub(LONGEST_WORD);
-    let mut start = place;
+    let before = &bytes[place.saturating_sub(LONGEST_WORD)..=place];
     // A blank belongs to what stands before it.
-    while start > floor && is_blank(bytes[start]) {
-        start -= 1;
-    }
-    while start > floor && is_letter(bytes[start]) && is_letter(bytes[start - 1]) {
-        start -= 1;
-    }
-    start
+    let blanks = before.iter().rev().take_while(|byte| is_blank(**byte)).count();
+    let last = (before.len() - 1).saturating_sub(blanks);
+    let letters = before[..=last].iter().rev().take_while(|byte| is_letter(**byte)).count();
+    place + 1 - before.len() + last - letters.saturating_sub(1)
 }
 
 /// After the word that begins at `start` and its blanks; `start` itself at the limit only.
 fn end_of_word(bytes: &[u8], start: usize, limit: usize) -> usize {
-    let limit = limit.min(start + LONGEST_WORD);
-    let mut end = start;
-    while end < limit && is_letter(bytes[end]) {
-        end += 1;
-    }
-    if end == start && end < limit {
-        end += 1;
-    }
-    while end < limit && is_blank(bytes[end]) {
-        end += 1;
-    }
-    end
+    let rest = &bytes[start..limit.min(start + LONGEST_WORD)];
+    let letters = rest.iter().take_while(|byte| is_letter(**byte)).count();
+    let word = letters.max(1).min(rest.len());
+    start + word + rest[word..].iter().take_while(|byte| is_blank(**byte)).count()
 }
 
+#[derive(Clone, Copy, Eq, PartialEq)]
+enum Class {
+    Letter,
+    Blank,
+    Other,
+}
+
+/// By byte: words are looked for in each second change of text.
+static CLASSES: [Class; 256] = {
+    let mut classes = [Class::Other; 256];
+    let mut byte = 0;
+    while byte < classes.len() {
+        classes[byte] = match byte as u8 {
+            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'_' | 0x80.. => Class::Letter,
+            b' ' | b'\t' | b'\r' | b'\n' => Class::Blank,
+            _ => Class::Other,
+        };
+        byte += 1;
+    }
+    classes
+};
+
 fn is_letter(byte: u8) -> bool {
-    byte.is_ascii_alphanumeric() || byte == b'_' || !byte.is_ascii()
+    CLASSES[usize::from(byte)] == Class::Letter
 }
 
 fn is_blank(byte: u8) -> bool {
-    matches!(byte, b' ' | b'\t' | b'\r' | b'\n')
+    CLASSES[usize::from(byte)] == Class::Blank
 }
 
 #[cfg(test)]
