@@ -19,6 +19,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize};
 pub use error::CminError;
 pub use inputs::Inputs;
 use journal::{Chunk, Journal, Run};
+pub use save::hash as content_hash;
 use worker::{CHUNK, Ledger, SharedWork};
 
 use crate::engine::domain::Domain;

@@ -48,7 +48,7 @@ pub(super) fn save_by_hash(input: &Path, folder: &Path) -> Result<(), CminError>
 }
 
 /// Of the content, in hexadecimal digits.
-pub(super) fn hash(input: &Path) -> Result<String, CminError> {
+pub fn hash(input: &Path) -> Result<String, CminError> {
     let content = fs::read(input).map_err(|error| InputError::file(input, error))?;
     Ok(Sha1::digest(&content).iter().map(|byte| format!("{byte:02x}")).collect())
 }

@@ -542,6 +542,18 @@ fn challenges_are_solved_without_source() {
     }
 }
 
+/// The handler does what the instruction would have done.
+#[test]
+fn logged_comparisons_of_floating_point_numbers_are_right() {
+    for (compiler, flags) in [("gcc", ""), ("gcc", "-mavx"), ("clang-19", "-O0")] {
+        let dir = TestDir::new();
+        build(&dir, compiler, &format!("{} {flags} -o t", source("unordered.c")));
+        dir.tool("showmap -Q --comparisons -q -o log", &dir.path("t"), "").run().expect(0);
+        let log = dir.text("log");
+        assert!(log.contains(": f64") && log.contains(": f32"), "{compiler} {flags}: {log}");
+    }
+}
+
 /// What `--guard-heap` finds and nothing else does.
 #[test]
 fn a_guarded_heap_shows_overflows() {

@@ -6,13 +6,12 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 
-use sha1::{Digest, Sha1};
-
 use super::harnesses::Harnesses;
 use super::words::Words;
 use super::{cannot_start, cannot_write, own_program};
 use crate::cmd::exit::{CANNOT, Failure};
 use crate::cmd::tool::say;
+use crate::cmin::content_hash;
 
 /// Folders below that of the harnesses: cargo-fuzz's for what crashes, and ours for a corpus as it was.
 const ARTIFACTS: &str = "artifacts";
@@ -51,7 +50,7 @@ pub(super) fn corpus(
     if let Some(code) = failed(&mut command)? {
         return Ok(code);
     }
-    name_by_content(&small).map_err(|error| cannot_write(&small, &error))?;
+    name_by_content(&small)?;
     replace(&corpus, &small, &former).map_err(|error| cannot_write(&corpus, &error))?;
     let [corpus, former] = [corpus, former].map(|path| path.display().to_string());
     say(false, &format!("[+] {corpus} is minimized. As it was, it is in {former}."));
@@ -76,13 +75,13 @@ fn clear(folder: &Path) -> io::Result<()> {
 }
 
 /// The names of a queue, which has a colon in them, are none for a folder that is under version control.
-fn name_by_content(folder: &Path) -> io::Result<()> {
-    for entry in fs::read_dir(folder)? {
-        let path = entry?.path();
+fn name_by_content(folder: &Path) -> Result<(), Failure> {
+    let failed = |error: io::Error| cannot_write(folder, &error);
+    for entry in fs::read_dir(folder).map_err(failed)? {
+        let path = entry.map_err(failed)?.path();
         if path.file_name().is_some_and(|name| name.as_encoded_bytes().contains(&b':')) {
-            let hash = Sha1::digest(fs::read(&path)?);
-            let name: String = hash.iter().map(|byte| format!("{byte:02x}")).collect();
-            fs::rename(&path, folder.join(name))?;
+            let name = content_hash(&path).map_err(|error| Failure::of(&error))?;
+            fs::rename(&path, folder.join(name)).map_err(failed)?;
         }
     }
     Ok(())
@@ -92,7 +91,9 @@ fn name_by_content(folder: &Path) -> io::Result<()> {
 fn replace(corpus: &Path, small: &Path, former: &Path) -> io::Result<()> {
     clear(former)?;
     fs::rename(corpus, former)?;
-    fs::rename(small, corpus)
+    fs::rename(small, corpus).inspect_err(|_| {
+        let _ = fs::rename(former, corpus);
+    })
 }
 
 /// Minimizes one input, and prints where the result is.
