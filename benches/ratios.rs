@@ -1,13 +1,15 @@
 //! Ratios measured side by side in one run, with spread.
 //!
 //! `cargo bench` runs everything, `cargo bench -- fork domains events mutators control pastis cmin signatures
-//! triage demo perf libpng same log speed snapshot` only what is named. Seconds a campaign: `FFUZZ_BENCH_SECONDS` (5; `speed` and
-//! `snapshot` 20); number of pairs: `FFUZZ_BENCH_PAIRS` (7; those two 5); the core of those two and of `log`:
-//! `FFUZZ_BENCH_CORE` (the last); only some of their cases: `FFUZZ_BENCH_CASE=words`. `fork` and `cmin` need Debian's afl++, those two also what
-//! `benches/peers.sh` builds.
+//! triage demo perf libpng same log speed snapshot binaries` only what is named. Seconds a campaign:
+//! `FFUZZ_BENCH_SECONDS` (5; the last three 20); number of pairs: `FFUZZ_BENCH_PAIRS` (7; those three 5); the core of
+//! those three and of `log`: `FFUZZ_BENCH_CORE` (the last); only some of their cases: `FFUZZ_BENCH_CASE=words`. `fork`
+//! and `cmin` need Debian's afl++, those three also what `benches/peers.sh` builds.
 
 #![expect(clippy::print_stdout, reason = "a benchmark prints its figures")]
 
+#[path = "parts/binaries.rs"]
+mod binaries;
 #[path = "../tests/common/broker.rs"]
 mod broker;
 #[path = "parts/cmin.rs"]
@@ -98,6 +100,9 @@ fn main() {
     }
     if wanted("snapshot") {
         speed::Speed::new(&bench).run_snapshots();
+    }
+    if wanted("binaries") {
+        speed::Speed::new(&bench).run_binaries();
     }
 }
 
@@ -301,7 +306,7 @@ impl Bench {
         let out = self.dir.join("out");
         for mode in ["-p", "--dsf-record"] {
             let most = |seed| {
-                let status = self.silent(mode, &target, &out, seed, 180).status();
+                let status = self.silent(&[mode], &target, &out, seed, 180).status();
                 assert!(status.expect("ffuzz starts").success());
                 let log = std::fs::read_to_string(out.join("fuzzfactory.log")).expect("log");
                 let names = log.lines().filter_map(|line| line.strip_prefix("# key "));
@@ -318,15 +323,23 @@ impl Bench {
     }
 
     fn guided(&self, target: &Path, out: &Path, seed: u32, seconds: u32) -> Command {
-        self.silent("-p", target, out, seed, seconds)
+        self.silent(&["-p"], target, out, seed, seconds)
     }
 
     /// A silent campaign of so many seconds, in a new folder.
-    fn silent(&self, mode: &str, target: &Path, out: &Path, seed: u32, seconds: u32) -> Command {
+    fn silent(
+        &self,
+        options: &[&str],
+        target: &Path,
+        out: &Path,
+        seed: u32,
+        seconds: u32,
+    ) -> Command {
         let _ = std::fs::remove_dir_all(out);
         let mut command = Command::new(env!("CARGO_BIN_EXE_ffuzz"));
         command
-            .args([mode, "-s", &seed.to_string(), "-V", &seconds.to_string(), "-i"])
+            .args(options)
+            .args(["-s", &seed.to_string(), "-V", &seconds.to_string(), "-i"])
             .arg(self.dir.join("in"))
             .arg("-o")
             .arg(out)

@@ -48,7 +48,7 @@ impl Bench {
         for (harness, engine, arguments) in PROGRAMS {
             let [logs, plain, cmp] = [("", ""), ("1", ""), ("", "cmp")]
                 .map(|(no_log, waypoints)| self.variant(harness, engine, no_log, waypoints));
-            let queue = queue_of(self, &plain, arguments);
+            let queue = queue_of(self, &plain, &[], arguments);
             let inputs = inputs(&queue, &mut Rng::seed_from_u64(1));
             let inputs = &inputs[..MUTANTS.min(inputs.len())];
             let start = |target: &Path| {

@@ -6,7 +6,8 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use ffuzz::config::options::RunMode;
+use ffuzz::config::env::AssetPlaces;
+use ffuzz::config::options::{NativeEngine, NativeOptions, RunMode};
 use ffuzz::engine::executor::Executor as _;
 use ffuzz::engine::executor::ExitKind;
 use ffuzz::engine::mutate::buffer::Buffer;
@@ -32,9 +33,12 @@ const FIRST_RUNS: usize = 50_000;
 const TIMEOUT: Duration = Duration::from_secs(5);
 
 /// A program, and what a campaign has found for it.
-struct Case {
-    program: &'static Program,
+pub(super) struct Case {
+    title: String,
     target: PathBuf,
+    arguments: String,
+    /// How it is run if it is not instrumented.
+    native: Option<NativeOptions>,
     queue: Vec<Vec<u8>>,
 }
 
@@ -49,10 +53,7 @@ struct Found {
 
 impl Bench {
     pub(super) fn same(&self) {
-        println!(
-            "| case | queue | inputs | differ | unsteady by fork | made by fork | pages a run |"
-        );
-        println!("|---|---|---|---|---|---|---|");
+        print_head();
         let cases: Vec<Case> = PROGRAMS.iter().map(|program| self.case(program)).collect();
         for case in &cases {
             self.compare_runs(case);
@@ -65,10 +66,11 @@ impl Bench {
         }
     }
 
-    fn case(&self, program: &'static Program) -> Case {
-        let target = self.with_values(program);
-        let queue = queue_of(self, &target, &program.arguments.join(" "));
-        Case { program, target, queue }
+    fn case(&self, program: &Program) -> Case {
+        let (target, arguments) = (self.with_values(program), program.arguments.join(" "));
+        let queue = queue_of(self, &target, &[], &arguments);
+        let title = format!("{}, {}", program.harness, program.title);
+        Case { title, target, arguments, native: None, queue }
     }
 
     /// With domains, so that values are compared as well.
@@ -81,13 +83,15 @@ impl Bench {
     }
 
     fn start(&self, case: &Case, mode: RunMode) -> ForkServer {
-        let options = server::options(&case.target, &case.program.arguments.join(" "), mode);
+        let mut options = server::options(&case.target, &case.arguments, mode);
+        options.native = case.native.clone();
+        options.places = AssetPlaces::read();
         // The same name for both: a program may look at it.
         server::start(&options, TIMEOUT, &self.dir.join("same-input"))
     }
 
-    fn compare_runs(&self, case: &Case) {
-        let Case { program, queue, .. } = case;
+    pub(super) fn compare_runs(&self, case: &Case) {
+        let Case { title, queue, .. } = case;
         let [mut by_snapshot, mut by_fork] =
             [RunMode::Snapshot, RunMode::Fork].map(|mode| self.start(case, mode));
         let (mut rng, mut found) = (Rng::seed_from_u64(1), Found::default());
@@ -102,9 +106,7 @@ impl Bench {
         let runs = by_snapshot.info().snapshot_runs().unwrap_or_default();
         let Found { differences, unsteady, first } = found;
         println!(
-            "| {}, {} | {} | {INPUTS} | {differences} | {unsteady} | {} | {:.1} |",
-            program.harness,
-            program.title,
+            "| {title} | {} | {INPUTS} | {differences} | {unsteady} | {} | {:.1} |",
             queue.len(),
             runs.by_fork,
             runs.pages as f64 / runs.runs.max(1) as f64
@@ -116,7 +118,7 @@ impl Bench {
     }
 
     fn grow(&self, case: &Case) {
-        let Case { program, target, queue } = case;
+        let Case { title, target, queue, .. } = case;
         // Not those that are made by fork each time.
         let mut batch = candidates(&inputs(queue, &mut Rng::seed_from_u64(2))[..4 * BATCH]);
         let mut server = self.start(case, RunMode::Snapshot);
@@ -131,10 +133,24 @@ impl Bench {
             server::memory_and_descriptors(target)
         };
         let (before, behind) = (measure(FIRST_RUNS), measure(RUNS));
-        println!(
-            "| {}, {} | {RUNS} | {} {} | {} {} |",
-            program.harness, program.title, before.0, behind.0, before.1, behind.1
-        );
+        println!("| {title} | {RUNS} | {} {} | {} {} |", before.0, behind.0, before.1, behind.1);
+    }
+}
+
+pub(super) fn print_head() {
+    println!(
+        "\n| case | queue | inputs | differ | unsteady by fork | made by fork | pages a run |"
+    );
+    println!("|---|---|---|---|---|---|---|");
+}
+
+impl Case {
+    /// Of a program that is not instrumented.
+    pub(super) fn native(bench: &Bench, name: &str, target: PathBuf, arguments: &str) -> Self {
+        let queue = queue_of(bench, &target, &["-Q", "--native"], arguments);
+        let engine = NativeEngine::Breakpoints;
+        let native = Some(NativeOptions { engine, ..NativeOptions::default() });
+        Self { title: name.into(), target, arguments: arguments.into(), native, queue }
     }
 }
 
@@ -157,9 +173,15 @@ impl Found {
 }
 
 /// Files of the queue of a campaign by fork, in order.
-pub(super) fn queue_of(bench: &Bench, target: &Path, arguments: &str) -> Vec<Vec<u8>> {
+pub(super) fn queue_of(
+    bench: &Bench,
+    target: &Path,
+    options: &[&str],
+    arguments: &str,
+) -> Vec<Vec<u8>> {
     let out = bench.dir.join("out");
-    let mut command = bench.silent("--run-mode=fork", target, &out, 1, CAMPAIGN);
+    let options = [options, &["--run-mode=fork"]].concat();
+    let mut command = bench.silent(&options, target, &out, 1, CAMPAIGN);
     command.args(arguments.split_whitespace());
     let _ = std::fs::remove_dir_all(bench.dir.join("in"));
     copy_all(&bench.seeds(target), &bench.dir.join("in"));

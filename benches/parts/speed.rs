@@ -2,8 +2,8 @@
 //! harnesses the edges that each side's inputs reach in a build that none of them made.
 //!
 //! `FFUZZ_BENCH_SECONDS` (20) a campaign, `FFUZZ_BENCH_PAIRS` (5) rounds, `FFUZZ_BENCH_CORE` (the last
-//! that is allowed), `FFUZZ_BENCH_CASE` (words in the title of the cases that are wanted). A round runs every side of a case once with the same seed; each second round
-//! goes backwards. A ratio is that of the two sides in one round. A rate is the executions that a fuzzer
+//! that is allowed), `FFUZZ_BENCH_CASE` (words in the title of the cases that are wanted). A round runs every side of a
+//! case once; each second round goes backwards. A ratio is that of the two sides in one round. A rate is the executions that a fuzzer
 //! counted by the time from its start to its end, start-up included, on all sides alike.
 
 use std::fs;
@@ -58,7 +58,7 @@ pub(super) struct Case<'a> {
 }
 
 pub(super) struct Speed<'a> {
-    bench: &'a Bench,
+    pub(super) bench: &'a Bench,
     pub(super) peers: Peers,
     seconds: u32,
     rounds: usize,
@@ -177,8 +177,7 @@ impl<'a> Speed<'a> {
 
     /// All cases, or those with `FFUZZ_BENCH_CASE` in their title.
     pub(super) fn compare(&self, case: &Case<'_>) {
-        let wanted = std::env::var("FFUZZ_BENCH_CASE").unwrap_or_default();
-        if !format!("{}, {}", case.harness, case.title).contains(&wanted) {
+        if !is_wanted(&format!("{}, {}", case.harness, case.title)) {
             return;
         }
         let neutral = self.neutral(case.harness);
@@ -204,10 +203,10 @@ impl<'a> Speed<'a> {
         let out = self.bench.dir.join("out");
         let _ = fs::remove_dir_all(&out);
         fs::create_dir_all(&out).expect("folder for a campaign");
-        let seeds = self.bench.seeds(&side.target);
+        let seeds = self.bench.seeds(&case.ours.target);
         let (mut command, folders) = match &side.fuzzer {
             Fuzzer::Afl { program, options, .. } => {
-                let mut command = self.afl_command(program, options, seed);
+                let mut command = self.afl_command(program, options);
                 command.arg("-i").arg(seeds).arg("-o").arg(&out).arg("--").arg(&side.target);
                 command.args(case.arguments);
                 (command, ["default/queue", "default/crashes"])
@@ -232,10 +231,10 @@ impl<'a> Speed<'a> {
         Sample { rate: runs / seconds, edges }
     }
 
-    fn afl_command(&self, program: &Path, options: &[&str], seed: usize) -> Command {
+    /// Without `-s`, with which ffuzz makes all choices without times: a slower search that can be repeated.
+    fn afl_command(&self, program: &Path, options: &[&str]) -> Command {
         let mut command = clean(program);
-        command.args(options).args(["-s", &seed.to_string(), "-V", &self.seconds.to_string()]);
-        command.args(["-G", LONGEST_INPUT]);
+        command.args(options).args(["-V", &self.seconds.to_string(), "-G", LONGEST_INPUT]);
         for name in ["NO_UI", "NO_AFFINITY", "SKIP_CPUFREQ", "I_DONT_CARE_ABOUT_MISSING_CRASHES"] {
             command.env(format!("AFL_{name}"), "1");
         }
@@ -282,6 +281,11 @@ impl<'a> Speed<'a> {
         println!("| case | ffuzz, runs/s | edges | against | runs/s | edges | ratio | wanted |");
         println!("|---|---|---|---|---|---|---|---|");
     }
+}
+
+/// Whether `FFUZZ_BENCH_CASE` is in the title; unless it is set, all are wanted.
+pub(super) fn is_wanted(title: &str) -> bool {
+    title.contains(&std::env::var("FFUZZ_BENCH_CASE").unwrap_or_default())
 }
 
 pub(super) const OURS: &str = concat!(env!("CARGO_BIN_EXE_ffuzz"), " cc");

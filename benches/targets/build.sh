@@ -1,12 +1,13 @@
 #!/usr/bin/env bash
 # Builds the benchmark targets from Debian's source packages, and tiny: cJSON, zlib and libpng with a
-# harness, xmllint and the sqlite3 shell as they are.
+# harness; xmllint, the sqlite3 shell and pngfix as they are.
 #
-#   benches/targets/build.sh FOLDER [cjson|zlib|libpng|tiny|xmllint|sqlite3 …]
+#   benches/targets/build.sh FOLDER [cjson|zlib|libpng|tiny|xmllint|sqlite3|pngfix …]
+#   CC=installed benches/targets/build.sh FOLDER [xmllint|sqlite3|pngfix|tiffinfo|readelf|unzip|webpinfo …]
 #
-# Leaves FOLDER/NAME (the program) and FOLDER/NAME-seeds. CC, CFLAGS and ENGINE (what links the
-# harness to a fuzzer; -fsanitize=fuzzer) come from the environment; clang's own libFuzzer wants
-# -fsanitize=fuzzer-no-link in CFLAGS. The sources are kept in target/bench-sources; they come
+# Leaves FOLDER/NAME (the program) and FOLDER/NAME-seeds; with CC=installed, the program is the machine's own.
+# CC, CFLAGS and ENGINE (what links the harness to a fuzzer; -fsanitize=fuzzer) come from the environment; clang's
+# own libFuzzer wants -fsanitize=fuzzer-no-link in CFLAGS. The sources are kept in target/bench-sources; they come
 # from where the machine gets its packages, and apt's own configuration is not changed.
 set -euo pipefail
 
@@ -17,7 +18,7 @@ CC=${CC:-$root/target/release/ffuzz-cc}
 CFLAGS=${CFLAGS:--O2 -g}
 ENGINE=${ENGINE--fsanitize=fuzzer}
 
-(($# >= 1)) || { sed -n '2,10s/^# \{0,1\}//p' "$0" >&2; exit 2; }
+(($# >= 1)) || { sed -n '2,11s/^# \{0,1\}//p' "$0" >&2; exit 2; }
 mkdir -p "$1" "$sources"
 out=$(cd "$1" && pwd)
 shift
@@ -26,6 +27,18 @@ shift
 harnesses=$here
 # shellcheck source-path=SCRIPTDIR
 . "$here/common.sh"
+
+if [[ $CC == installed ]]; then
+  compile() {
+    local program
+    program=$(type -P "$1") || {
+      echo "$1 is not installed" >&2
+      echo 'apt-get install libxml2-utils sqlite3 libpng-tools libtiff-tools binutils unzip webp' >&2
+      return 1
+    }
+    ln -sf "$program" "$out/$1"
+  }
+fi
 
 cjson() {
   local folder seed
@@ -51,17 +64,30 @@ raw = zlib.compressobj(9, zlib.DEFLATED, -15)
 PY
 }
 
+# libpng_program NAME FOLDER FILES…: these files with the whole library.
+libpng_program() {
+  local name=$1 folder=$2 image
+  shift 2
+  put "$folder/scripts/pnglibconf.h.prebuilt" "$folder/pnglibconf.h"
+  compile "$name" "$folder" '-lz -lm' -DPNG_INTEL_SSE_OPT=0 -- png.c pngerror.c pngget.c pngmem.c \
+    pngpread.c pngread.c pngrio.c pngrtran.c pngrutil.c pngset.c pngtrans.c pngwio.c pngwrite.c \
+    pngwtran.c pngwutil.c "$@"
+  mkdir -p "$out/$name-seeds"
+  for image in basn0g01 basn2c08 basn3p02 basn4a08 basn6a16; do
+    cp "$folder/contrib/pngsuite/$image.png" "$out/$name-seeds"
+  done
+}
+
 libpng() {
   local folder
   folder=$(unpack libpng1.6 'libpng1.6-[0-9.]*')
-  put "$folder/scripts/pnglibconf.h.prebuilt" "$folder/pnglibconf.h"
-  compile libpng "$folder" '-lz -lm' -DPNG_INTEL_SSE_OPT=0 -- png.c pngerror.c pngget.c pngmem.c \
-    pngpread.c pngread.c pngrio.c pngrtran.c pngrutil.c pngset.c pngtrans.c pngwio.c pngwrite.c \
-    pngwtran.c pngwutil.c
-  mkdir -p "$out/libpng-seeds"
-  for name in basn0g01 basn2c08 basn3p02 basn4a08 basn6a16; do
-    cp "$folder/contrib/pngsuite/$name.png" "$out/libpng-seeds"
-  done
+  libpng_program libpng "$folder"
+}
+
+pngfix() {
+  local folder
+  folder=$(unpack libpng1.6 'libpng1.6-[0-9.]*')
+  libpng_program pngfix "$folder" contrib/tools/pngfix.c
 }
 
 tiny() {
@@ -119,9 +145,47 @@ sqlite3() {
     >"$out/sqlite3-seeds/functions"
 }
 
+# Those below are only to be had as they are installed.
+tiffinfo() {
+  compile tiffinfo
+  mkdir -p "$out/tiffinfo-seeds"
+  printf 'P5 4 4 255\n0123456789abcdef' >"$out/grey.pgm"
+  ppm2tiff -c none "$out/grey.pgm" "$out/tiffinfo-seeds/grey"
+  ppm2tiff -c packbits "$out/grey.pgm" "$out/tiffinfo-seeds/packed"
+  ppm2tiff -c lzw "$out/grey.pgm" "$out/tiffinfo-seeds/lzw"
+  rm "$out/grey.pgm"
+}
+
+readelf() {
+  compile readelf
+  mkdir -p "$out/readelf-seeds"
+  echo 'int f(int x) { return x + 1; }' | clang-19 -x c -g -O1 -c -o "$out/readelf-seeds/object" -
+}
+
+unzip() {
+  compile unzip
+  mkdir -p "$out/unzip-seeds"
+  python3 - "$out/unzip-seeds" <<'PY'
+import pathlib, sys, zipfile
+for name, method in ("stored", zipfile.ZIP_STORED), ("deflated", zipfile.ZIP_DEFLATED), ("bzip2", zipfile.ZIP_BZIP2):
+    with zipfile.ZipFile(pathlib.Path(sys.argv[1]) / name, "w", method) as archive:
+        archive.writestr("folder/a.txt", "hello hello hello hello")
+        archive.writestr("b", "")
+PY
+}
+
+webpinfo() {
+  compile webpinfo
+  mkdir -p "$out/webpinfo-seeds"
+  printf 'P6\n2 2\n255\n0123456789ab' >"$out/four.ppm"
+  cwebp -quiet "$out/four.ppm" -o "$out/webpinfo-seeds/lossy"
+  cwebp -quiet -lossless "$out/four.ppm" -o "$out/webpinfo-seeds/lossless"
+  rm "$out/four.ppm"
+}
+
 for name in "$@"; do
   case $name in
-    cjson | zlib | libpng | tiny | xmllint | sqlite3) "$name" ;;
+    cjson | zlib | libpng | tiny | xmllint | sqlite3 | pngfix | tiffinfo | readelf | unzip | webpinfo) "$name" ;;
     *) echo "no target $name: see the head of $0" >&2; exit 2 ;;
   esac
 done
