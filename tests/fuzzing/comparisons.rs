@@ -488,7 +488,7 @@ fn comparisons_that_rustc_reports_are_solved_and_named() {
     let dir = TestDir::new();
     let target = rust_harness(&dir);
     dir.write("in/a", "hello");
-    let job = dir.fuzz("-E 1000000 -s 1", &target, "").env("AFL_BENCH_UNTIL_CRASH", "1");
+    let job = dir.fuzz("-E 5000000 -s 1", &target, "").env("AFL_BENCH_UNTIL_CRASH", "1");
     // A backtrace would take longer than a run may.
     job.env("RUST_BACKTRACE", "1").run().expect(0);
     assert_eq!(dir.crashes().len(), 1, "{}", dir.stat("execs_done"));

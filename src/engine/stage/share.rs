@@ -11,6 +11,10 @@ pub(super) const FIRST_TIME: Duration = Duration::from_millis(500);
 /// A slice of work is to have this time, or [`FIRST_RUNS`]; the first one comes at once.
 pub(super) const SLICE_TIME: Duration = Duration::from_millis(250);
 
+/// If times do not count, a run of a stage counts as this number of runs: the others are in batches, most of which cost
+/// much less.
+const RUNS_OF_A_RUN: f64 = 4.0;
+
 /// What the search has taken so far. The fuzzer's own time counts, too: with a quick target it is most of all, and a part
 /// of the target's time alone would be next to nothing.
 pub(super) fn taken<D: Door>(door: &D) -> Effort {
@@ -37,11 +41,10 @@ impl Left {
             }
             false => f64::from(2 * FIRST_RUNS),
         };
-        let measure = |effort: Effort| match counts_time {
-            true => effort.time.as_secs_f64(),
-            false => effort.runs as f64,
+        let amount = match counts_time {
+            true => first + all.time.as_secs_f64() * part - used.time.as_secs_f64(),
+            false => first + all.runs as f64 * part / RUNS_OF_A_RUN - used.runs as f64,
         };
-        let amount = first + measure(all) * part - measure(used);
         Self { amount, counts_time }
     }
 
