@@ -51,7 +51,7 @@ pub(super) fn corpus(
         return Ok(code);
     }
     name_by_content(&small)?;
-    replace(&corpus, &small, &former).map_err(|error| cannot_write(&corpus, &error))?;
+    replace(&corpus, &small, &former).map_err(|error| cannot_replace(&corpus, &small, &error))?;
     let [corpus, former] = [corpus, former].map(|path| path.display().to_string());
     say(false, &format!("[+] {corpus} is minimized. As it was, it is in {former}."));
     Ok(ExitCode::SUCCESS)
@@ -87,13 +87,24 @@ fn name_by_content(folder: &Path) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Each step leaves all inputs where they can be found.
+/// Each step leaves all inputs where they can be found, and the first one nothing changed if it fails.
 fn replace(corpus: &Path, small: &Path, former: &Path) -> io::Result<()> {
-    clear(former)?;
-    fs::rename(corpus, former)?;
+    let moved = former.parent().unwrap_or(former).join(".moved");
+    clear(&moved)?;
+    fs::rename(corpus, &moved)?;
     fs::rename(small, corpus).inspect_err(|_| {
-        let _ = fs::rename(former, corpus);
-    })
+        let _ = fs::rename(&moved, corpus);
+    })?;
+    clear(former)?;
+    fs::rename(&moved, former)
+}
+
+fn cannot_replace(corpus: &Path, small: &Path, error: &io::Error) -> Failure {
+    if error.kind() != io::ErrorKind::CrossesDevices {
+        return cannot_write(corpus, error);
+    }
+    let cause = format!("{} is on another file system than the harnesses", corpus.display());
+    Failure::new(cause, format!("move the minimized corpus: it is {}", small.display()))
 }
 
 /// Minimizes one input, and prints where the result is.
@@ -146,5 +157,27 @@ mod tests {
             assert!(corpus.join(round).exists() && !small.exists());
         }
         assert!(former.join("first").exists() && !former.join("second").exists());
+    }
+
+    #[test]
+    fn a_corpus_on_another_file_system_stays_as_it_is() {
+        let [here, there] = [std::env::temp_dir(), "/dev/shm".into()]
+            .map(|folder| tempfile::tempdir_in(folder).unwrap());
+        let (corpus, former) = (there.path().join("corpus"), here.path().join("former"));
+        let small = here.path().join("small");
+        for folder in [&corpus, &small, &former] {
+            fs::create_dir(folder).unwrap();
+            fs::write(folder.join("file"), folder.as_os_str().as_encoded_bytes()).unwrap();
+        }
+        let error = replace(&corpus, &small, &former).unwrap_err();
+        let failure = cannot_replace(&corpus, &small, &error);
+        assert!(failure.cause.ends_with("is on another file system than the harnesses"));
+        assert!(failure.remedy.contains(&*small.to_string_lossy()), "{}", failure.remedy);
+        for folder in [&corpus, &small, &former] {
+            assert_eq!(
+                fs::read(folder.join("file")).unwrap(),
+                folder.as_os_str().as_encoded_bytes()
+            );
+        }
     }
 }
