@@ -204,6 +204,9 @@ impl<'a> Speed<'a> {
         let _ = fs::remove_dir_all(&out);
         fs::create_dir_all(&out).expect("folder for a campaign");
         let seeds = self.bench.seeds(&case.ours.target);
+        // A program may write files into the folder that it is started in.
+        let litter = out.join("litter");
+        fs::create_dir(&litter).expect("folder for what a target writes");
         let (mut command, folders) = match &side.fuzzer {
             Fuzzer::Afl { program, options, .. } => {
                 let mut command = self.afl_command(program, options);
@@ -217,6 +220,7 @@ impl<'a> Speed<'a> {
                 (self.libfuzzer_command(&side.target, &out, seed), ["corpus", "findings"])
             }
         };
+        command.current_dir(litter);
         let start = Instant::now();
         let output = command.output().unwrap_or_else(|error| panic!("{}: {error}", side.name));
         let seconds = start.elapsed().as_secs_f64();
