@@ -261,10 +261,12 @@ fn keep_seed<D: Door>(
         slow: matches!(verdict.finding, Some(Finding::Hang { .. })),
     };
     let StoredSeed { name, path, data } = door.store_seed(&new)?;
-    let options = &door.fuzzer().admission.options;
-    let runs = match new.waypoint && !new.new_edge {
+    let fuzzer = door.fuzzer();
+    // A target that has not varied so far needs fewer runs for a find by hit counts alone.
+    let is_steady = fuzzer.judge.ignored_edges() == 0;
+    let runs = match !new.new_edge && (new.waypoint || is_steady) {
         true => calibrate::RUNS_FAST,
-        false => options.calibration_runs,
+        false => fuzzer.admission.options.calibration_runs,
     };
     let calibration = door.calibrated(&data, runs)?;
     let fuzzer = door.fuzzer();
