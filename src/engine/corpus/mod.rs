@@ -154,6 +154,8 @@ pub struct Seed {
     pub compared: u32,
     /// It holds checksums, or what else has to follow other bytes: its mutants are repaired.
     pub has_fields: bool,
+    /// Fields that the search knew when this was looked at.
+    pub known_fields: u32,
     /// Numbers in it that count other bytes of it were looked for.
     pub measured: bool,
     /// What was found: havoc keeps them right.

@@ -146,6 +146,12 @@ impl Repairs {
         self.fields.is_empty()
     }
 
+    /// Sites with a field.
+    #[must_use]
+    pub(crate) fn known(&self) -> u32 {
+        u32::try_from(self.fields.len()).unwrap_or(u32::MAX)
+    }
+
     pub(crate) fn add(&mut self, site: u32, field: Field) {
         self.fields.insert(site, field);
     }

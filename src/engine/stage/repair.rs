@@ -3,11 +3,13 @@
 
 use std::ops::Range;
 
+use super::comparisons::{are_solved, logged, origin, try_out};
+use super::{Stage, StageEnd};
 use crate::comparison::{ComparisonLog, Occurrences, Operand, Place};
 use crate::corpus::SeedId;
 use crate::executor::ExitKind;
 use crate::fuzzer::comparing::Learning;
-use crate::fuzzer::door::Door;
+use crate::fuzzer::door::{Door, Part};
 use crate::mutate::Candidate;
 use crate::mutate::repair::{Field, Suspect};
 
@@ -25,6 +27,43 @@ const TOGETHER: usize = 256;
 pub(super) enum Tactic {
     Leave,
     Repair,
+}
+
+/// The seed itself, with its fields right: what it was kept for may lie in front of a check that its copy passes.
+pub(super) struct Repair;
+
+impl<D: Door> Stage<D> for Repair {
+    fn name(&self) -> &'static str {
+        "repair"
+    }
+
+    /// Once, and again if more fields are known.
+    fn wants(&self, door: &mut D, id: SeedId) -> bool {
+        let fuzzer = door.fuzzer();
+        fuzzer.corpus[id].known_fields < fuzzer.learned.repairs.known() && are_solved(fuzzer)
+    }
+
+    fn run(&self, door: &mut D, id: SeedId) -> Result<StageEnd, D::Error> {
+        door.timed(Part::Comparisons, |door| repair_seed(door, id))?;
+        Ok(StageEnd::Finished)
+    }
+}
+
+fn repair_seed<D: Door>(door: &mut D, id: SeedId) -> Result<(), D::Error> {
+    let fuzzer = door.fuzzer_mut();
+    let known = fuzzer.learned.repairs.known();
+    let seed = &mut fuzzer.corpus[id];
+    seed.known_fields = known;
+    let mut input = seed.data.to_vec();
+    let log = logged(door, origin(id, "repair"), &mut input, |log| log.own_copy())?;
+    let fuzzer = door.fuzzer_mut();
+    let has_fields = fuzzer.learned.repairs.concern(log.view());
+    let seed = &mut fuzzer.corpus[id];
+    seed.has_fields = has_fields;
+    if *seed.data == *input {
+        return Ok(());
+    }
+    try_out(door, Candidate { bytes: input, origin: origin(id, "repair") })
 }
 
 /// Runs an input with its log. Fields that are wrong are put right, and it is run again: afterwards the input is as the
@@ -245,8 +284,78 @@ impl Waiting {
     }
 }
 
-/// Notes whether the seed has a field, so that its mutants are repaired.
-pub(super) fn note_seed<D: Door>(door: &mut D, id: SeedId, log: ComparisonLog<'_>) {
-    let fuzzer = door.fuzzer_mut();
-    fuzzer.corpus[id].has_fields |= fuzzer.learned.repairs.concern(log);
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::comparison::{ComparisonKind, OwnLog};
+    use crate::corpus::Origin;
+    use crate::fake::FakeExecutor;
+    use crate::mutate::repair::Encoding;
+    use crate::stage::fake::Search;
+
+    const SITE: u32 = 7;
+
+    fn sum(input: &[u8]) -> u64 {
+        input[..2].iter().map(|byte| u64::from(*byte)).sum()
+    }
+
+    /// Two letters and the sum of them, which is compared unless the first one is a small letter.
+    fn search() -> Search {
+        let executor = FakeExecutor::new(8, vec![], |input, edges, _| {
+            edges[usize::from(input[0] & 1)] = 1;
+            let is_right = u64::from(input[2]) == sum(input);
+            edges[usize::from(input[0] & 1) + 2] = u8::from(is_right);
+            ExitKind::Ok
+        });
+        Search::of(executor.logging(|input, log: &mut OwnLog| {
+            if !input[0].is_ascii_lowercase() {
+                let (a, b) = (input[2].into(), sum(input));
+                log.add_integers(SITE, ComparisonKind::Equal, 1, a, b);
+            }
+        }))
+    }
+
+    fn add(search: &mut Search, bytes: &[u8]) -> SeedId {
+        let candidate = Candidate { bytes: bytes.to_vec(), origin: Origin::injected(0) };
+        assert!(search.run_batch(&[candidate], None).unwrap().found);
+        SeedId(search.0.corpus.next_id().0 - 1)
+    }
+
+    fn wants(search: &mut Search, id: SeedId) -> bool {
+        Stage::<Search>::wants(&Repair, search, id)
+    }
+
+    /// Most seeds come into the corpus by what lies in front of a checksum.
+    #[test]
+    fn a_seed_with_a_wrong_field_gets_a_copy_with_the_right_one() {
+        let mut search = search();
+        let id = add(&mut search, b"AB0");
+        assert!(!wants(&mut search, id), "no field is known");
+        let field = Field { side: 0, encoding: Encoding::Big(1), at: 2 };
+        search.0.learned.repairs.add(SITE, field);
+        assert!(wants(&mut search, id));
+        Repair.run(&mut search, id).unwrap();
+        let copy = SeedId(id.0 + 1);
+        assert_eq!(&*search.0.corpus[copy].data, b"AB\x83");
+        assert_eq!(search.0.corpus[copy].parent, Some(id));
+        assert!(search.0.corpus[id].has_fields && !wants(&mut search, id));
+        // What is right stays as it is, once more is known as well.
+        Repair.run(&mut search, copy).unwrap();
+        search.0.learned.repairs.add(SITE + 1, field);
+        assert!(wants(&mut search, copy) && wants(&mut search, id));
+        Repair.run(&mut search, copy).unwrap();
+        assert_eq!(search.0.corpus.next_id(), SeedId(copy.0 + 1));
+    }
+
+    #[test]
+    fn a_seed_that_does_not_come_to_a_field_has_none() {
+        let mut search = search();
+        let id = add(&mut search, b"aB0");
+        let field = Field { side: 0, encoding: Encoding::Big(1), at: 2 };
+        search.0.learned.repairs.add(SITE, field);
+        search.0.corpus[id].has_fields = true;
+        Repair.run(&mut search, id).unwrap();
+        assert!(!search.0.corpus[id].has_fields && !wants(&mut search, id));
+        assert_eq!(search.0.corpus.next_id(), SeedId(id.0 + 1));
+    }
 }

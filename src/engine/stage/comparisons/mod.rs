@@ -8,7 +8,7 @@ mod probe;
 use std::collections::VecDeque;
 use std::time::Duration;
 
-use super::repair::{self, run_logged};
+use super::repair::run_logged;
 use super::share::{FIRST_RUNS, Left, SLICE_TIME, Stop, taken};
 use super::{Stage, StageEnd};
 use crate::comparison::{ComparisonKind, ComparisonLog, Missing, OwnLog, Place, SiteCounts};
@@ -63,13 +63,7 @@ impl<D: Door> Stage<D> for Comparisons {
         let fuzzer = door.fuzzer();
         let Comparing { is_idle, paused, .. } = &fuzzer.comparing;
         let has_work = !is_idle || paused.is_some() || may_begin_again(door);
-        // Of what hooks make of an input, places in the input say nothing.
-        let is_possible = !fuzzer.foreign_only && !fuzzer.mutators.touch_runs();
-        has_work
-            && is_possible
-            && fuzzer.mutation.solves_comparisons
-            && fuzzer.logs_comparisons()
-            && has_share(door)
+        has_work && are_solved(fuzzer) && has_share(door)
     }
 
     /// An input that flips a comparison is worked on as well, also if it shows nothing that makes it a seed: the
@@ -129,6 +123,12 @@ impl<D: Door> Stage<D> for Comparisons {
             Err(Stop::Error(error)) => Err(error),
         }
     }
+}
+
+/// Whether the search solves comparisons. Of what hooks make of an input, places in the input say nothing.
+pub(super) fn are_solved<M: ForeignMutators>(fuzzer: &Fuzzer<M>) -> bool {
+    let is_possible = !fuzzer.foreign_only && !fuzzer.mutators.touch_runs();
+    is_possible && fuzzer.mutation.solves_comparisons && fuzzer.logs_comparisons()
 }
 
 /// The favored seed that had the fewest rounds, or one that was favored then: another seed with its edges has not the
@@ -288,11 +288,6 @@ fn solve<D: Door>(door: &mut D, work: &mut Work, limit: Limit) -> Result<(), Sto
             break;
         }
     }
-    if !door.fuzzer().learned.repairs.is_empty() {
-        let mut input = door.fuzzer().corpus[id].data.to_vec();
-        let log = logged(door, origin(id, "copy"), &mut input, |log| log.own_copy())?;
-        repair::note_seed(door, id, log.view());
-    }
     Ok(())
 }
 
@@ -304,7 +299,7 @@ fn extend<D: Door>(door: &mut D, bytes: &mut Vec<u8>) {
 }
 
 /// The origin of an input that a solver made of the seed.
-fn origin(id: SeedId, op: &'static str) -> Origin {
+pub(super) fn origin(id: SeedId, op: &'static str) -> Origin {
     Origin { parent: id, other: None, step: Step::Stacked { op, count: 1 }, by: 0 }
 }
 
@@ -341,7 +336,7 @@ fn settled<D: Door>(door: &mut D, (id, input): (SeedId, &[u8])) -> Result<OwnLog
 
 /// A run with its log, of an input whose fields are put right. One that crashes or takes too long is no seed's path,
 /// but it is a find: it is run again without the log, which shows its edges.
-fn logged<D: Door, T>(
+pub(super) fn logged<D: Door, T>(
     door: &mut D,
     origin: Origin,
     input: &mut Vec<u8>,
@@ -376,7 +371,7 @@ fn logged_to_end<D: Door, T>(
 }
 
 /// A usual run of an input that was logged, as a mutant: one that takes too long is cut.
-fn try_out<D: Door>(door: &mut D, candidate: Candidate) -> Result<(), D::Error> {
+pub(super) fn try_out<D: Door>(door: &mut D, candidate: Candidate) -> Result<(), D::Error> {
     door.run_batch(&[candidate], None).map(drop)
 }
 
