@@ -13,6 +13,7 @@
 
 #include <map>
 #include <optional>
+#include <unordered_set>
 
 using namespace llvm;
 
@@ -640,7 +641,7 @@ private:
   fuzzfactory::WordPlaces Places;
   fuzzfactory::WordTable Words;
   Strings Values;
-  DenseSet<int64_t> States;
+  std::unordered_set<int64_t> States; // any number may be one: a DenseSet has two keys of its own
   struct Comparison {
     const ConstantInt *Constant;
     const ICmpInst *Where;
@@ -673,7 +674,7 @@ private:
     }
   }
 
-  DenseSet<int64_t> Stored;
+  std::unordered_set<int64_t> Stored;
 
   // Constants that are stored anywhere but in local variables. Only a few modules need them.
   void findStored() {

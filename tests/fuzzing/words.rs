@@ -64,6 +64,27 @@ fn every_compiler_and_level_finds_the_same_words() {
     }
 }
 
+/// The states of a machine are numbers that the program stores itself. Any number may be one.
+#[test]
+fn states_of_a_machine_are_no_words() {
+    let dir = TestDir::new();
+    let source = "#include <stdint.h>\nint64_t state;\nint LLVMFuzzerTestOneInput(const uint8_t *data, long size) {\n\
+        if (size > 3 && *(const uint32_t *)data == 0x4b455953) return 2;\n\
+        for (state = 77770001; size > 0; data++, size--)\n  switch (state) {\n\
+        case 77770001: state = 77770002; if (*data) state = 77770003; break;\n\
+        case 77770002: state = 77770003; if (*data) state = INT64_MAX; break;\n\
+        case 77770003: state = INT64_MIN; if (*data) state = 77770001; break;\n\
+        case INT64_MAX: return 1;\n  case INT64_MIN: state = 77770002; break;\n\
+        }\n  return 0;\n}\n";
+    dir.write("t.c", source);
+    for clang in clangs() {
+        build(&dir, &[("FFUZZ_CC", clang)], "-fsanitize=fuzzer -O1 t.c -o t");
+        let listed = tokens(&dir, "t").expect(0).out;
+        let words = listed.lines().filter(|line| !line.starts_with('#')).collect::<Vec<_>>();
+        assert_eq!(words, ["int_4=\"KEYS\"", "int_4=\"SYEK\""], "{clang}");
+    }
+}
+
 #[test]
 fn words_of_a_library_are_those_of_its_programs_too() {
     let dir = TestDir::new();
