@@ -288,6 +288,31 @@ private:
     }
   }
 
+  // What llvm::CloneFunction does, but for debug information: that goes through all types of the module for each
+  // function. The copy keeps the places of its instructions until they are written down, see logIn.
+  llvm::Function *copy(llvm::Function &F, llvm::ValueToValueMapTy &Map) {
+    auto *Log = llvm::Function::Create(F.getFunctionType(), F.getLinkage(), F.getAddressSpace(), F.getName(), &M);
+    Log->copyAttributesFrom(&F);
+    Log->copyMetadata(&F, 0);
+    Log->setSubprogram(nullptr);
+    for (auto [From, To] : llvm::zip(F.args(), Log->args())) {
+      To.setName(From.getName());
+      Map[&From] = &To;
+    }
+    for (llvm::BasicBlock &Block : F) {
+      llvm::BasicBlock *Own = llvm::CloneBasicBlock(&Block, Map, "", Log);
+      Map[&Block] = Own;
+      if (Block.hasAddressTaken()) Map[llvm::BlockAddress::get(&F, &Block)] = llvm::BlockAddress::get(Log, Own);
+    }
+    for (llvm::Instruction &I : llvm::instructions(*Log)) {
+#if LLVM_VERSION_MAJOR >= 19
+      I.dropDbgRecords();
+#endif
+      llvm::RemapInstruction(&I, Map, llvm::RF_NoModuleLevelChanges);
+    }
+    return Log;
+  }
+
   // A second version has tables of its own places.
   llvm::Function *clone(llvm::Function &F) {
     llvm::SetVector<llvm::GlobalVariable *> Tables;
@@ -301,7 +326,7 @@ private:
       Own->copyAttributesFrom(Table);
       Map[Table] = Own;
     }
-    llvm::Function *Log = llvm::CloneFunction(&F, Map);
+    llvm::Function *Log = copy(F, Map);
     for (llvm::GlobalVariable *Table : Tables)
       llvm::cast<llvm::GlobalVariable>(Map[Table])->setInitializer(llvm::MapValue(Table->getInitializer(), Map));
     return Log;

@@ -4,6 +4,7 @@ use std::fmt::Write as _;
 use std::path::PathBuf;
 use std::process::Command;
 
+use nix::sys::resource::{UsageWho, getrusage};
 use serde_json::{Value, json};
 
 use crate::common;
@@ -526,4 +527,32 @@ fn comparisons_that_stock_clang_reports_are_solved_and_named() {
         job.env("AFL_BENCH_UNTIL_CRASH", "1").run().expect(0);
         assert_eq!(dir.crashes().len(), 1, "{name}: {}", dir.stat("execs_done"));
     }
+}
+
+/// The versions of functions that log take no time for types that they do not use: HarfBuzz's largest file took
+/// five minutes.
+#[test]
+fn debug_information_makes_no_build_slow() {
+    let dir = TestDir::new();
+    let mut source = String::new();
+    for i in 0..6000 {
+        writeln!(source, "struct s{i} {{ int a, b, c, d, e, f; }} g{i};").unwrap();
+    }
+    for i in 0..3000 {
+        writeln!(source, "int f{i}(int n) {{ return g{i}.a == n; }}").unwrap();
+    }
+    dir.write("t.c", source);
+    let mut total = 0.0;
+    let mut seconds = |variable: &str| {
+        let job = dir.ffuzz("cc -g -O0 -c t.c -o t.o").env(variable, "1");
+        job.env("XDG_CACHE_HOME", cache().to_str().unwrap()).run().expect(0);
+        let time = getrusage(UsageWho::RUSAGE_CHILDREN).unwrap().user_time();
+        let before =
+            std::mem::replace(&mut total, time.tv_sec() as f64 + time.tv_usec() as f64 / 1e6);
+        total - before
+    };
+    // The first one may build the pass.
+    seconds("FFUZZ_NO_LOG");
+    let (without, with) = (seconds("FFUZZ_NO_LOG"), seconds("AFL_QUIET"));
+    assert!(with < 6.0 * without, "{with} s, {without} s without a log");
 }
