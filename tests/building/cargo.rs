@@ -59,7 +59,7 @@ fn harnesses_of_cargo_fuzz_are_listed_built_and_fuzzed() {
     );
     assert!(std::path::Path::new(program).exists());
     for run in [1, 2] {
-        let (code, _, said) = cargo(&dir, "fuzz", "run keyed -E 1000000 -s 1");
+        let (code, _, said) = cargo(&dir, "fuzz", "run keyed -E 5000000 -s 1");
         assert_eq!(code, 0, "{said}");
         assert!(!said.contains("Compiling"), "run {run} builds again: {said}");
     }
@@ -87,10 +87,10 @@ fn scripts_for_cargo_fuzz_go_on() {
     };
     // Options of libFuzzer, and a folder of seeds.
     dir.write("in/a", "twelve bytes");
-    does("run keyed in -- -runs=1000000 -seed=1 -max_len=128 -timeout=2");
+    does("run keyed in -- -runs=5000000 -seed=1 -max_len=128 -timeout=2");
     let stats = dir.read("fuzz/ffuzz-out/keyed/default/fuzzer_stats");
     let stats = String::from_utf8(stats).unwrap();
-    assert!(stats.contains("-E 1000000 -s 1 -G 128 -t 2000"), "{stats}");
+    assert!(stats.contains("-E 5000000 -s 1 -G 128 -t 2000"), "{stats}");
     let crashes = dir.entries("fuzz/ffuzz-out/keyed/default/crashes");
     let crash = crashes.iter().find(|name| name.starts_with("id:")).unwrap();
     let crash = format!("fuzz/ffuzz-out/keyed/default/crashes/{crash}");
@@ -115,6 +115,13 @@ fn scripts_for_cargo_fuzz_go_on() {
     let mut before = dir.names("fuzz/ffuzz-out/corpus-before/keyed");
     before.sort();
     assert_eq!(before, ["crash", "first", "second"]);
+    // The power went off between two steps.
+    dir.write("fuzz/ffuzz-out/corpus-before/keyed.moved/kept", "kept");
+    let (code, _, said) = cargo(&dir, ".", "cmin keyed");
+    let is_refused =
+        said.contains("an earlier cmin did not end") && said.contains("move its files");
+    assert!(code == 1 && is_refused, "{code}: {said}");
+    assert_eq!(dir.text("fuzz/ffuzz-out/corpus-before/keyed.moved/kept"), "kept");
     let said = does("run keyed -- -runs=0").1;
     assert!(said.contains(&format!("{} inputs were run", corpus.len())), "{said}");
 }

@@ -39,6 +39,11 @@ pub(super) fn corpus(
     let output = harnesses.folder.join(super::OUTPUT);
     let (small, former) = (output.join("corpus-new").join(harness), output.join(FORMER));
     let former = former.join(harness);
+    let left = moved(&former);
+    if left.exists() {
+        let cause = format!("an earlier cmin did not end: {} has the corpus", left.display());
+        return Err(Failure::new(cause, format!("move its files to {}", corpus.display())));
+    }
     clear(&small).map_err(|error| cannot_write(&small, &error))?;
     let mut command = Command::new(own_program()?);
     command.arg("cmin").arg("-o").arg(&small).arg("--crash-dir");
@@ -87,16 +92,23 @@ fn name_by_content(folder: &Path) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Each step leaves all inputs where they can be found, and the first one nothing changed if it fails.
+/// Each step leaves all inputs where they can be found. If the first one fails, nothing has changed.
 fn replace(corpus: &Path, small: &Path, former: &Path) -> io::Result<()> {
-    let moved = former.parent().unwrap_or(former).join(".moved");
-    clear(&moved)?;
+    let moved = moved(former);
+    moved.parent().map_or(Ok(()), fs::create_dir_all)?;
     fs::rename(corpus, &moved)?;
     fs::rename(small, corpus).inspect_err(|_| {
         let _ = fs::rename(&moved, corpus);
     })?;
     clear(former)?;
     fs::rename(&moved, former)
+}
+
+/// Where a corpus is while the small one takes its name.
+fn moved(former: &Path) -> PathBuf {
+    let mut name = former.file_name().unwrap_or_default().to_owned();
+    name.push(".moved");
+    former.with_file_name(name)
 }
 
 fn cannot_replace(corpus: &Path, small: &Path, error: &io::Error) -> Failure {

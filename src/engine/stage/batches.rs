@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::StageEnd;
 use super::produce::{Materials, Needs, Producer, Tools};
-use super::repair::{Tactic, Waiting};
+use super::repair::{self, Tactic, Waiting};
 use crate::corpus::Length;
 use crate::corpus::SeedId;
 use crate::fuzzer::door::{Door, Run};
@@ -37,6 +37,7 @@ fn run_candidates<D: Door>(
     id: SeedId,
     stage: &mut dyn Producer,
 ) -> Result<StageEnd, D::Error> {
+    repair::look_at(door, id)?;
     let fuzzer = door.fuzzer_mut();
     fuzzer.limit_mutants_of(id);
     let (input, lengths) = (fuzzer.corpus[id].data.clone(), fuzzer.corpus[id].lengths.clone());

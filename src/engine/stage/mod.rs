@@ -29,7 +29,6 @@ use super::fuzzer::door::Door;
 pub fn turn<'a, D: Door + 'a>() -> &'a [&'a dyn Stage<D>] {
     &[
         &trim::Trimming,
-        &repair::Repair,
         &comparisons::Comparisons,
         &lengths::Lengths,
         &deterministic::DeterministicSteps,

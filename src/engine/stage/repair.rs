@@ -4,7 +4,6 @@
 use std::ops::Range;
 
 use super::comparisons::{are_solved, logged, origin, try_out};
-use super::{Stage, StageEnd};
 use crate::comparison::{ComparisonLog, Occurrences, Operand, Place};
 use crate::corpus::SeedId;
 use crate::executor::ExitKind;
@@ -29,23 +28,14 @@ pub(super) enum Tactic {
     Repair,
 }
 
-/// The seed itself, with its fields right: what it was kept for may lie in front of a check that its copy passes.
-pub(super) struct Repair;
-
-impl<D: Door> Stage<D> for Repair {
-    fn name(&self) -> &'static str {
-        "repair"
-    }
-
-    /// Once, and again if more fields are known.
-    fn wants(&self, door: &mut D, id: SeedId) -> bool {
-        let fuzzer = door.fuzzer();
-        fuzzer.corpus[id].known_fields < fuzzer.learned.repairs.known() && are_solved(fuzzer)
-    }
-
-    fn run(&self, door: &mut D, id: SeedId) -> Result<StageEnd, D::Error> {
-        door.timed(Part::Comparisons, |door| repair_seed(door, id))?;
-        Ok(StageEnd::Finished)
+/// Looks whether a seed has fields, once, and again when more sites are known, and runs it with its fields right: what it
+/// was kept for may lie before a check that its copy passes.
+pub(super) fn look_at<D: Door>(door: &mut D, id: SeedId) -> Result<(), D::Error> {
+    let fuzzer = door.fuzzer();
+    let is_known = fuzzer.corpus[id].known_fields == fuzzer.learned.repairs.known();
+    match is_known || !are_solved(fuzzer) {
+        true => Ok(()),
+        false => door.timed(Part::Comparisons, |door| repair_seed(door, id)),
     }
 }
 
@@ -321,8 +311,11 @@ mod tests {
         SeedId(search.0.corpus.next_id().0 - 1)
     }
 
-    fn wants(search: &mut Search, id: SeedId) -> bool {
-        Stage::<Search>::wants(&Repair, search, id)
+    /// Runs that it takes to look at a seed.
+    fn runs(search: &mut Search, id: SeedId) -> u64 {
+        let before = search.0.target().execs();
+        look_at(search, id).unwrap();
+        search.0.target().execs() - before
     }
 
     /// Most seeds come into the corpus by what lies in front of a checksum.
@@ -330,20 +323,18 @@ mod tests {
     fn a_seed_with_a_wrong_field_gets_a_copy_with_the_right_one() {
         let mut search = search();
         let id = add(&mut search, b"AB0");
-        assert!(!wants(&mut search, id), "no field is known");
+        assert_eq!(runs(&mut search, id), 0, "no field is known");
         let field = Field { side: 0, encoding: Encoding::Big(1), at: 2 };
         search.0.learned.repairs.add(SITE, field);
-        assert!(wants(&mut search, id));
-        Repair.run(&mut search, id).unwrap();
+        assert_ne!(runs(&mut search, id), 0);
         let copy = SeedId(id.0 + 1);
         assert_eq!(&*search.0.corpus[copy].data, b"AB\x83");
         assert_eq!(search.0.corpus[copy].parent, Some(id));
-        assert!(search.0.corpus[id].has_fields && !wants(&mut search, id));
+        assert!(search.0.corpus[id].has_fields && runs(&mut search, id) == 0);
         // What is right stays as it is, once more is known as well.
-        Repair.run(&mut search, copy).unwrap();
+        assert_ne!(runs(&mut search, copy), 0);
         search.0.learned.repairs.add(SITE + 1, field);
-        assert!(wants(&mut search, copy) && wants(&mut search, id));
-        Repair.run(&mut search, copy).unwrap();
+        assert!(runs(&mut search, copy) > 0 && runs(&mut search, copy) == 0);
         assert_eq!(search.0.corpus.next_id(), SeedId(copy.0 + 1));
     }
 
@@ -354,8 +345,8 @@ mod tests {
         let field = Field { side: 0, encoding: Encoding::Big(1), at: 2 };
         search.0.learned.repairs.add(SITE, field);
         search.0.corpus[id].has_fields = true;
-        Repair.run(&mut search, id).unwrap();
-        assert!(!search.0.corpus[id].has_fields && !wants(&mut search, id));
+        assert!(runs(&mut search, id) > 0 && runs(&mut search, id) == 0);
+        assert!(!search.0.corpus[id].has_fields);
         assert_eq!(search.0.corpus.next_id(), SeedId(id.0 + 1));
     }
 }
