@@ -291,7 +291,7 @@ fn solve<D: Door>(door: &mut D, work: &mut Work, limit: Limit) -> Result<(), Sto
     Ok(())
 }
 
-/// Adds letters at the end, in no order: what a field is then read from is found again, see [`repair`].
+/// Adds letters at the end, in no order: what a field is then read from is found again, see [`run_logged`].
 fn extend<D: Door>(door: &mut D, bytes: &mut Vec<u8>) {
     let fuzzer = door.fuzzer_mut();
     let count = EXTENSION.min(fuzzer.mutation.max_len.saturating_sub(bytes.len()));
