@@ -1,10 +1,10 @@
 //! Executions a second beside those of AFL++ and libFuzzer, all on one core in the same run, and for
 //! harnesses the edges that each side's inputs reach in a build that none of them made.
 //!
-//! `FFUZZ_BENCH_SECONDS` (20) a campaign, `FFUZZ_BENCH_PAIRS` (5) rounds, `FFUZZ_BENCH_CORE` (the last
-//! that is allowed), `FFUZZ_BENCH_CASE` (words in the title of the cases that are wanted). A round runs every side of a
-//! case once; each second round goes backwards. A ratio is that of the two sides in one round. A rate is the executions that a fuzzer
-//! counted by the time from its start to its end, start-up included, on all sides alike.
+//! `FFUZZ_BENCH_SECONDS` (20) a campaign, `FFUZZ_BENCH_PAIRS` (5) rounds, `FFUZZ_BENCH_CORE` (the last that is
+//! allowed), `FFUZZ_BENCH_CASE` (words in the title of the cases that are wanted). A round runs every side of a case
+//! once; each second round goes backwards. A ratio is that of the two sides in one round. A rate is the executions that
+//! a fuzzer counted by the time from its start to its end, start-up included, on all sides alike.
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -37,7 +37,7 @@ fn run_candidates<D: Door>(
     id: SeedId,
     stage: &mut dyn Producer,
 ) -> Result<StageEnd, D::Error> {
-    repair::look_at(door, id)?;
+    repair::repair_once(door, id)?;
     let fuzzer = door.fuzzer_mut();
     fuzzer.limit_mutants_of(id);
     let (input, lengths) = (fuzzer.corpus[id].data.clone(), fuzzer.corpus[id].lengths.clone());

@@ -28,9 +28,9 @@ pub(super) enum Tactic {
     Repair,
 }
 
-/// Looks whether a seed has fields, once, and again when more sites are known, and runs it with its fields right: what it
-/// was kept for may lie before a check that its copy passes.
-pub(super) fn look_at<D: Door>(door: &mut D, id: SeedId) -> Result<(), D::Error> {
+/// Runs a seed with its fields right, and notes whether it has any: once, and again when more sites are known. What it was
+/// kept for may lie before a check that the repaired copy passes.
+pub(super) fn repair_once<D: Door>(door: &mut D, id: SeedId) -> Result<(), D::Error> {
     let fuzzer = door.fuzzer();
     let is_known = fuzzer.corpus[id].known_fields == fuzzer.learned.repairs.known();
     match is_known || !are_solved(fuzzer) {
@@ -311,14 +311,14 @@ mod tests {
         SeedId(search.0.corpus.next_id().0 - 1)
     }
 
-    /// Runs that it takes to look at a seed.
+    /// Runs that the repair of a seed takes.
     fn runs(search: &mut Search, id: SeedId) -> u64 {
         let before = search.0.target().execs();
-        look_at(search, id).unwrap();
+        repair_once(search, id).unwrap();
         search.0.target().execs() - before
     }
 
-    /// Most seeds come into the corpus by what lies in front of a checksum.
+    /// Most seeds come into the corpus by what they reach before a checksum.
     #[test]
     fn a_seed_with_a_wrong_field_gets_a_copy_with_the_right_one() {
         let mut search = search();
