@@ -338,9 +338,10 @@ pub trait Door: Sized {
         candidate: &Candidate,
         path: Option<u64>,
     ) -> Option<Candidate> {
+        let (search, counts_time) = (self.fuzzer().effort(), self.fuzzer().counts_time());
         let Fuzzer { runner, sidecars, .. } = self.fuzzer_mut();
         let (path, sidecars) = path.zip(sidecars.as_mut())?;
-        let is_due = sidecars.is_due(path, runner.info().spent().whole());
+        let is_due = sidecars.is_due(path, search, counts_time);
         is_due.then(|| match runner.delivered() {
             Some(bytes) => Candidate { bytes: bytes.to_vec(), origin: candidate.origin },
             None => candidate.clone(),
@@ -349,12 +350,12 @@ pub trait Door: Sized {
 
     /// Runs in the sanitizer builds what took a path of its own among the runs that were not shown.
     fn inspect_quiet(&mut self, batch: &[Candidate]) -> Result<(), Self::Error> {
+        let (search, counts_time) = (self.fuzzer().effort(), self.fuzzer().counts_time());
         let Fuzzer { runner, sidecars: Some(sidecars), .. } = self.fuzzer_mut() else {
             return Ok(());
         };
-        let target = runner.info().spent().whole();
         let quiet = runner.executor_mut().quiet_paths().iter();
-        let due = quiet.filter(|(_, path)| sidecars.is_due(*path, target));
+        let due = quiet.filter(|(_, path)| sidecars.is_due(*path, search, counts_time));
         for index in due.map(|(index, _)| *index).collect::<Vec<_>>() {
             self.inspect(&batch[index])?;
         }
@@ -395,7 +396,8 @@ pub trait Door: Sized {
         }
     }
 
-    /// The finding of an input that ended so in a build without edges.
+    /// The finding of an input that ended so in a build without edges. The target runs it in a process that has run
+    /// before: the first run of a loop lacks the edge back to its begin, and would be a kind of its own.
     fn judged_by_target(
         &mut self,
         input: &[u8],
@@ -403,6 +405,7 @@ pub trait Door: Sized {
         exit: ExitKind,
     ) -> Result<Option<Finding>, Self::Error> {
         self.when_there_is_room(|Fuzzer { runner, mutators, sidecars, .. }| {
+            runner.observe(mutators, input)?;
             let run = runner.observe(mutators, input)?;
             Ok(sidecars.as_mut().and_then(|sidecars| sidecars.judge_by(build, exit, run)))
         })

@@ -8,8 +8,15 @@ use std::time::Duration;
 use crate::coverage::{self, Classes, map_hash};
 use crate::executor::{Executor, ExitKind, Observation, RunError};
 use crate::feedback::{Finding, Judge};
+use crate::fuzzer::Effort;
 use crate::options::Inspected;
 use crate::runner::SLOWER;
+
+/// If times do not count, a run in a sanitizer build counts as this number of runs of the target, most of which are in
+/// batches.
+const RUNS_OF_A_RUN: u64 = 8;
+/// Runs that are due in any case: a search begins with many new paths.
+const FREE_RUNS: u64 = 100;
 
 /// The builds, and which paths they have seen.
 pub struct Sidecars {
@@ -99,10 +106,14 @@ impl Sidecars {
         Some(map_hash(run.edges, classes))
     }
 
-    /// Whether a path is to be seen by the builds: it is new, and they have taken at most half of the time. Else it
-    /// stays new for later.
-    pub(super) fn is_due(&mut self, path: u64, target: Duration) -> bool {
-        self.spent() <= target && self.seen.insert(path)
+    /// Whether a path is to be seen by the builds: it is new, and they have taken at most half of the time, or an
+    /// eighth of the runs if times do not count. Else it stays new for later.
+    pub(super) fn is_due(&mut self, path: u64, search: Effort, counts_time: bool) -> bool {
+        let may_run = match counts_time {
+            true => self.spent() <= search.time,
+            false => self.execs() <= FREE_RUNS + search.runs / RUNS_OF_A_RUN,
+        };
+        may_run && self.seen.insert(path)
     }
 
     fn spent(&self) -> Duration {
