@@ -188,6 +188,8 @@ pub(super) enum Progress {
     Stopped { finished: u32, shown: bool },
     /// The child ended in the case after those, with this wait status.
     Ended { finished: u32, status: i32 },
+    /// The batch was ordered from a child that had been ended, and whose end was not known yet.
+    Late,
     /// The target wrote impossible values.
     Nonsense,
 }
@@ -344,6 +346,10 @@ impl RunChannel {
         // A child that died while it waited for the next batch has finished its work.
         let idle = finished > 0 && (started == finished || finished == self.cases);
         match report {
+            _ if ended && self.children[self.turn as usize].dismissed => {
+                self.note_end();
+                Progress::Late
+            }
             _ if ended && !idle => {
                 self.note_end();
                 Progress::Ended { finished, status: self.status() }

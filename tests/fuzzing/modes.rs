@@ -140,6 +140,23 @@ fn only_what_computes_for_too_long_is_cut() {
     }
 }
 
+/// A process that the fuzzer ends between two runs is not the end of the next run, whenever it becomes known.
+#[test]
+fn the_end_of_a_former_process_is_no_crash() {
+    let dir = TestDir::new();
+    let target = target("late.c", "-fsanitize=fuzzer");
+    // Within the time that a fork server has to answer, and after it.
+    for late in ["1400", "2900"] {
+        let mut options = server::options(&target, "", RunMode::Batch);
+        options.extra_env.push(("LATE".into(), late.into()));
+        let mut server = server::start(&options, 3 * TIMEOUT, &dir.path(".input"));
+        assert_eq!(server.observe(b"a").unwrap().exit, ExitKind::Ok);
+        // Processes that log are others.
+        server.settings_mut().log_comparisons = true;
+        assert_eq!(server.observe(b"a").unwrap().exit, ExitKind::Ok, "{late}");
+    }
+}
+
 /// What a run shows that takes thirty times as long as the others is found all the same.
 #[test]
 fn slow_code_is_covered_although_slow_runs_are_cut() {

@@ -207,11 +207,18 @@ impl ForkServer {
         self.child = Some(child);
         self.kill_child(libc::SIGKILL);
         self.child = None;
-        let deadline = Instant::now() + GRACE;
-        // The fork server reports it within a millisecond, without a wake-up.
-        while Instant::now() < deadline
-            && !self.session.runs.as_mut().is_none_or(|runs| runs.forget(kind))
-        {
+        // The fork server reports it within a millisecond, without a wake-up, if it gets a core.
+        let start = Instant::now();
+        let mut patience = None;
+        while self.session.runs.as_mut().is_some_and(|runs| !runs.forget(kind)) {
+            if start.elapsed() >= GRACE {
+                let server = &self.session.process;
+                let patience = patience.get_or_insert_with(|| Patience::new(server));
+                // Should it report it later, that is not the end of a run.
+                if patience.is_over(server, Some(child)).is_some() {
+                    return;
+                }
+            }
             std::thread::sleep(LOOK);
         }
     }
@@ -294,6 +301,10 @@ impl ForkServer {
                 }
                 Progress::Ended { finished, status } => {
                     return Ok(BatchEnd::Ended { finished: finished as usize, status });
+                }
+                Progress::Late => {
+                    let how = "it reported late that a process had ended";
+                    return Err(NoRun::Lost(how.into()));
                 }
                 Progress::Nonsense => return Err(nonsense()),
             }
