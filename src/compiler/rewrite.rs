@@ -222,6 +222,8 @@ fn link(words: &mut Vec<OsString>, invocation: &Invocation, env: &Env, additions
     }
     if invocation.links_rust {
         words.extend(["memcmp", "bcmp"].map(|name| format!("-Wl,--wrap={name}").into()));
+        // A sanitizer defines them weakly: lld then takes no member of an archive for what wraps them.
+        words.push("-Wl,-u,__wrap_memcmp".into());
     }
     if invocation.fuzzer_driver {
         // Archives are searched once, in their order: one of the user's that holds the harness is

@@ -29,6 +29,15 @@ fn package() -> TestDir {
 
 /// As a user calls it, in a folder of the package.
 fn cargo(dir: &TestDir, folder: &str, line: &str) -> (i32, String, String) {
+    cargo_with(dir, folder, line, &[])
+}
+
+fn cargo_with(
+    dir: &TestDir,
+    folder: &str,
+    line: &str,
+    variables: &[(&str, &str)],
+) -> (i32, String, String) {
     let path = format!("{}:{}", dir.path("bin").display(), std::env::var("PATH").unwrap());
     let mut command = Command::new("cargo");
     command.current_dir(dir.path(folder)).arg("ffuzz").args(line.split_whitespace());
@@ -38,6 +47,7 @@ fn cargo(dir: &TestDir, folder: &str, line: &str) -> (i32, String, String) {
     }
     command.env("PATH", path).env("XDG_CACHE_HOME", cache()).env("AFL_NO_UI", "1");
     command.env("AFL_NO_AFFINITY", "1").env("AFL_I_DONT_CARE_ABOUT_MISSING_CRASHES", "1");
+    command.envs(variables.iter().copied());
     let output = command.output().unwrap();
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
     (output.status.code().unwrap_or(-1), text(&output.stdout), text(&output.stderr))
@@ -124,6 +134,21 @@ fn scripts_for_cargo_fuzz_go_on() {
     assert_eq!(dir.text("fuzz/ffuzz-out/corpus-before/keyed.moved/kept"), "kept");
     let said = does("run keyed -- -runs=0").1;
     assert!(said.contains(&format!("{} inputs were run", corpus.len())), "{said}");
+}
+
+/// The sanitizer has a memcmp of its own, which is logged like the other one.
+#[test]
+fn a_harness_may_have_a_sanitizer_of_rustc() {
+    let dir = package();
+    // What a nightly toolchain allows without this variable.
+    let line = "build keyed --sanitizer address";
+    let (code, out, said) = cargo_with(&dir, ".", line, &[("RUSTC_BOOTSTRAP", "1")]);
+    assert_eq!(code, 0, "{said}");
+    let program = std::path::Path::new(out.trim());
+    let job = dir.tool("showmap --comparisons -q -o -", program, "");
+    let input = [&0xfeed_beef_u32.to_le_bytes()[..], &[b'.'; 40]].concat();
+    let text = job.input(input).run().expect(0).out;
+    assert!(text.contains("a keyword that is longer"), "{text}");
 }
 
 #[test]
