@@ -14,6 +14,8 @@ mod embedded {
     include!(concat!(env!("OUT_DIR"), "/assets.rs"));
 }
 
+/// Of the contents of all files: another one belongs to another version.
+pub const HASH: &str = embedded::HASH;
 /// The linker script that gives counters pages of their own.
 pub const SCRIPT: &str = "counters.ld";
 /// The runtime functions that a program offers to its shared libraries.
@@ -100,7 +102,7 @@ fn cache_folders(places: &AssetPlaces) -> (Option<PathBuf>, PathBuf) {
 /// Puts all files into `root`/HASH. Cheap when they are there: each is read and compared, because
 /// files in a folder for temporary files are not trusted.
 fn unpack(root: &Path) -> Result<PathBuf, AssetsError> {
-    let directory = root.join(embedded::HASH);
+    let directory = root.join(HASH);
     let folders =
         [root.to_owned(), directory.clone(), directory.join("include"), directory.join("src")];
     for folder in folders {

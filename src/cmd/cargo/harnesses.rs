@@ -171,9 +171,10 @@ impl Harnesses {
         built.into_iter().next().ok_or_else(|| self.unknown(harness))
     }
 
-    /// The linker under the name by which it is known, and what is linked instead of libFuzzer.
+    /// The linker under the name by which it is known, and what is linked instead of libFuzzer. With another runtime
+    /// they are in another folder, and cargo builds the harnesses again.
     fn tools(&self) -> io::Result<Tools> {
-        let folder = self.target.join("tools");
+        let folder = self.target.join("tools").join(ffuzz_assets::HASH);
         fs::create_dir_all(&folder)?;
         let tools = Tools { linker: folder.join("ffuzz-cc"), archive: folder.join("libempty.a") };
         let own = std::env::current_exe()?;
