@@ -3,6 +3,7 @@
 
 mod harnesses;
 mod minimize;
+mod new;
 mod words;
 
 use std::ffi::OsString;
@@ -32,7 +33,7 @@ const FIRST_SEED: &[u8] = b"hello";
     name = "cargo-ffuzz",
     bin_name = NAME,
     about = "Build, fuzz and run harnesses of cargo-fuzz",
-    after_help = "The harnesses are those of fuzz/ (cargo fuzz init makes that folder), or the programs of the \
+    after_help = "The harnesses are those of fuzz/ (cargo ffuzz init makes that folder), or the programs of the \
                   package itself. Builds are in target/ffuzz.\n\nExamples:\n  \
                   cargo ffuzz run parse\n  \
                   cargo ffuzz run parse -j 8 -V 3600\n  \
@@ -48,6 +49,21 @@ struct Args {
 
 #[derive(Debug, Subcommand)]
 enum Action {
+    /// Make a package of harnesses, fuzz/, with a first one
+    Init {
+        #[command(flatten)]
+        package: Package,
+        /// Name of the harness
+        #[arg(short, long, value_name = "NAME", default_value = "fuzz_target_1")]
+        target: String,
+    },
+    /// Add a harness
+    Add {
+        #[command(flatten)]
+        package: Package,
+        /// Its name
+        harness: String,
+    },
     /// List the harnesses
     List {
         #[command(flatten)]
@@ -60,6 +76,22 @@ enum Action {
         /// Without it: all
         harness: Option<String>,
     },
+    /// Check that one harness, or all, compile
+    Check {
+        #[command(flatten)]
+        build: BuildOptions,
+        /// Without it: all
+        harness: Option<String>,
+    },
+    /// Print what a harness makes of an input: its argument, as Debug shows it
+    Fmt {
+        #[command(flatten)]
+        build: BuildOptions,
+        /// Name of the harness
+        harness: String,
+        /// The file
+        input: PathBuf,
+    },
     /// Build a harness and fuzz it, with the seeds of corpus/HARNESS, into ffuzz-out/HARNESS; or run it with files
     ///
     /// A campaign that is there already goes on. With files, or with -runs=0, the harness runs them, or the corpus,
@@ -67,6 +99,9 @@ enum Action {
     Run {
         #[command(flatten)]
         build: BuildOptions,
+        /// Number of campaigns side by side
+        #[arg(short, long, value_name = "N")]
+        jobs: Option<u32>,
         /// Name of the harness
         harness: String,
         /// A folder of seeds, or files to run; then options of ffuzz (-i and -o replace these folders), or those
@@ -115,6 +150,25 @@ pub(super) fn run(program: &str, mut words: Vec<OsString>) -> Result<ExitCode, F
         Ok::<_, Failure>((harnesses, program))
     };
     match args.action {
+        Action::Init { package, target } => {
+            super::print(&lines([new::init(&package, &target, &environment)?.display()].iter()))
+        }
+        Action::Add { package, harness } => {
+            super::print(&lines([new::add(&package, &harness, &environment)?.display()].iter()))
+        }
+        Action::Check { build, harness } => {
+            let harnesses = Harnesses::find(&build.package, &environment)?;
+            match harnesses.check(&build, harness.as_deref(), &environment)?.success() {
+                true => Ok(ExitCode::SUCCESS),
+                false => {
+                    Err(Failure::new("the harnesses do not compile", "see the messages above"))
+                }
+            }
+        }
+        Action::Fmt { build, harness, input } => {
+            let (_, program) = built(&build, &harness)?;
+            print_argument(&program, &input)
+        }
         Action::List { package } => {
             let harnesses = Harnesses::find(&package, &environment)?;
             super::print(&lines(harnesses.names.iter()))
@@ -124,9 +178,9 @@ pub(super) fn run(program: &str, mut words: Vec<OsString>) -> Result<ExitCode, F
             let built = harnesses.build(&build, harness.as_deref(), &environment)?;
             super::print(&lines(built.iter().map(|path| path.display())))
         }
-        Action::Run { build, harness, words } => {
+        Action::Run { build, jobs, harness, words } => {
             let words = Words::split(words);
-            let task = Task::of(&words)?;
+            let task = Task::of(&words, jobs)?;
             let (harnesses, program) = built(&build, &harness)?;
             task.exec(&harnesses, &harness, &program)
         }
@@ -146,6 +200,19 @@ pub(super) fn run(program: &str, mut words: Vec<OsString>) -> Result<ExitCode, F
     }
 }
 
+/// What the crate `libfuzzer-sys` writes if this variable names a file.
+fn print_argument(program: &Path, input: &Path) -> Result<ExitCode, Failure> {
+    let mut command = Command::new(program);
+    let run = command.arg(input).env("RUST_LIBFUZZER_DEBUG_PATH", "/dev/stdout").output();
+    let run = run.map_err(|error| cannot_start(&error))?;
+    if run.stdout.is_empty() {
+        let said = String::from_utf8_lossy(&run.stderr);
+        let cause = format!("the harness prints nothing of {}: {}", input.display(), said.trim());
+        return Err(Failure::new(cause, "fuzz_target! of libfuzzer-sys 0.4 or newer is needed"));
+    }
+    super::print(&String::from_utf8_lossy(&run.stdout))
+}
+
 fn lines(all: impl Iterator<Item = impl std::fmt::Display>) -> String {
     all.map(|line| format!("{line}\n")).collect()
 }
@@ -161,7 +228,7 @@ enum Task<'a> {
 }
 
 impl<'a> Task<'a> {
-    fn of(words: &'a Words) -> Result<Self, Failure> {
+    fn of(words: &'a Words, jobs: Option<u32>) -> Result<Self, Failure> {
         for input in &words.inputs {
             fs::metadata(input).map_err(|error| {
                 Failure::new(
@@ -170,12 +237,22 @@ impl<'a> Task<'a> {
                 )
             })?;
         }
+        let options = || {
+            let jobs = jobs.iter().flat_map(|jobs| ["-j".into(), jobs.to_string().into()]);
+            Ok::<_, Failure>(jobs.chain(words.translated()?).collect())
+        };
         let is_file = |input: &PathBuf| !input.is_dir();
         let has_files = !words.inputs.is_empty() && words.inputs.iter().all(is_file);
         match &*words.inputs {
-            _ if words.only_runs() || has_files => Ok(Self::Run(words)),
-            [] => Ok(Self::Fuzz { seeds: None, options: words.translated()? }),
-            [seeds] => Ok(Self::Fuzz { seeds: Some(seeds), options: words.translated()? }),
+            _ if words.only_runs() || has_files => match jobs {
+                None => Ok(Self::Run(words)),
+                Some(_) => {
+                    let cause = "--jobs has no meaning where inputs are run";
+                    Err(Failure::usage(cause, "leave it out"))
+                }
+            },
+            [] => Ok(Self::Fuzz { seeds: None, options: options()? }),
+            [seeds] => Ok(Self::Fuzz { seeds: Some(seeds), options: options()? }),
             [_, other, ..] => {
                 let cause = format!("{} is one folder of seeds too many", other.display());
                 Err(Failure::usage(cause, "copy the seeds into one folder"))

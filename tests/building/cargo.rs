@@ -10,7 +10,7 @@ fn package() -> TestDir {
     let dir = TestDir::new();
     dir.write("Cargo.toml", "[package]\nname = \"parser\"\nedition = \"2021\"\n");
     dir.write("src/lib.rs", "");
-    for name in ["keyed", "named"] {
+    for name in ["checked", "keyed", "named"] {
         let file = repository(&format!("tests/targets/{name}.rs"));
         let harness = std::fs::read_to_string(file).unwrap();
         dir.write(&format!("fuzz/fuzz_targets/{name}.rs"), harness);
@@ -18,6 +18,7 @@ fn package() -> TestDir {
     dir.write(
         "fuzz/Cargo.toml",
         "[package]\nname = \"parser-fuzz\"\nedition = \"2021\"\n[workspace]\n\
+         [[bin]]\nname = \"checked\"\npath = \"fuzz_targets/checked.rs\"\n\
          [[bin]]\nname = \"keyed\"\npath = \"fuzz_targets/keyed.rs\"\n\
          [[bin]]\nname = \"named\"\npath = \"fuzz_targets/named.rs\"\n",
     );
@@ -58,7 +59,7 @@ fn harnesses_of_cargo_fuzz_are_listed_built_and_fuzzed() {
     let dir = package();
     for folder in ["src", "fuzz", "fuzz/fuzz_targets"] {
         let (code, out, said) = cargo(&dir, folder, "list");
-        assert_eq!((code, &*out), (0, "keyed\nnamed\n"), "{folder}: {said}");
+        assert_eq!((code, &*out), (0, "checked\nkeyed\nnamed\n"), "{folder}: {said}");
     }
     let (code, out, said) = cargo(&dir, ".", "build");
     assert_eq!(code, 0, "{said}");
@@ -136,6 +137,69 @@ fn scripts_for_cargo_fuzz_go_on() {
     assert!(said.contains(&format!("{} inputs were run", corpus.len())), "{said}");
 }
 
+#[test]
+fn options_of_cargo_fuzz_are_taken() {
+    let dir = package();
+    let does = |line: &str| {
+        let (code, out, said) = cargo(&dir, ".", line);
+        assert_eq!(code, 0, "{line}: {said}");
+        (out, said)
+    };
+    does("check keyed");
+    // The harness fails in an assertion.
+    dir.write("in/a", [255]);
+    for (options, code) in [("-O", 0), ("-O -a", -1), ("-D -s none", -1)] {
+        let (seen, _, said) = cargo(&dir, ".", &format!("run {options} checked in/a"));
+        assert_eq!(seen, code, "{options}: {said}");
+    }
+    let built = does("build --no-cfg-fuzzing --no-trace-compares --target-dir there checked").0;
+    assert!(built.contains("/there/"), "{built}");
+    let printed = does("fmt checked in/a").0;
+    assert_eq!(printed, "the number 255");
+    let (code, _, said) = cargo(&dir, ".", "fmt keyed in/a");
+    assert!(code == 1 && said.contains("prints nothing of in/a"), "{code}: {said}");
+    does("run -j 2 keyed in -- -runs=1000");
+    let output = "fuzz/ffuzz-out/keyed";
+    let has_stats = |name: &String| dir.path(output).join(name).join("fuzzer_stats").exists();
+    let workers = dir.names(output).into_iter().filter(has_stats).count();
+    assert_eq!(workers, 2, "{:?}", dir.names(output));
+    let (code, _, said) = cargo(&dir, ".", "run -j 2 keyed in/a");
+    assert!(code == 2 && said.contains("--jobs has no meaning"), "{code}: {said}");
+    let (code, _, said) = cargo(&dir, ".", "run -D -O keyed");
+    assert!(code == 1 && said.contains("cannot be used with"), "{code}: {said}");
+}
+
+#[test]
+fn a_package_of_harnesses_is_made() {
+    let dir = package();
+    std::fs::remove_dir_all(dir.path("fuzz")).unwrap();
+    let (code, out, said) = cargo(&dir, "src", "init -t first");
+    assert_eq!((code, out.ends_with("/fuzz/fuzz_targets/first.rs\n")), (0, true), "{out}{said}");
+    let (code, out, said) = cargo(&dir, "fuzz", "add second");
+    assert_eq!((code, out.ends_with("/fuzz/fuzz_targets/second.rs\n")), (0, true), "{out}{said}");
+    assert_eq!(cargo(&dir, ".", "list").1, "first\nsecond\n");
+    let manifest = dir.text("fuzz/Cargo.toml");
+    assert!(manifest.contains("[dependencies.parser]\npath = \"..\"\n"), "{manifest}");
+    assert!(dir.text("fuzz/fuzz_targets/first.rs").contains("fuzz_target!(|data: &[u8]|"));
+    for (line, cause, remedy) in [
+        ("init", "Cargo.toml is there already", "cargo ffuzz add NAME"),
+        ("add second", "has a harness second", "another name"),
+        ("add a/b", "is no name of a harness", "letters"),
+    ] {
+        let (code, _, said) = cargo(&dir, ".", line);
+        assert!(
+            code != 0 && said.contains(cause) && said.contains(remedy),
+            "{line}: {code} {said}"
+        );
+    }
+    let outside = TestDir::new();
+    std::fs::create_dir_all(outside.path("bin")).unwrap();
+    std::os::unix::fs::symlink(env!("CARGO_BIN_EXE_ffuzz"), outside.path("bin/cargo-ffuzz"))
+        .unwrap();
+    let (code, _, said) = cargo(&outside, ".", "init");
+    assert!(code == 1 && said.contains("is in no package of cargo"), "{code}: {said}");
+}
+
 /// The sanitizer has a memcmp of its own, which is logged like the other one.
 #[test]
 fn a_harness_may_have_a_sanitizer_of_rustc() {
@@ -181,8 +245,8 @@ fn what_cannot_be_built_is_named() {
         };
         assert!([1, 2].contains(&code) && lines(cause) && lines(remedy), "{code}: {said}");
     };
-    fails(".", "run kyed", "has no harness kyed", "it has: keyed, named");
-    fails(".", "list --fuzz-dir nowhere", "cannot read nowhere/Cargo.toml", "cargo fuzz init");
+    fails(".", "run kyed", "has no harness kyed", "it has: checked, keyed, named");
+    fails(".", "list --fuzz-dir nowhere", "cannot read nowhere/Cargo.toml", "cargo ffuzz init");
     fails(".", "run keyed nothing", "cannot read nothing", "come before options");
     fails(".", "run keyed src fuzz", "fuzz is one folder of seeds too many", "into one folder");
     fails(".", "cmin keyed src fuzz", "fuzz is one folder too many", "one corpus at a time");

@@ -5,7 +5,7 @@ use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::io::{self, BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::{Command, ExitStatus, Stdio};
 
 use serde_json::Value;
 
@@ -14,8 +14,7 @@ use crate::config::env::Environment;
 
 /// Of rustc: counters, and what comparisons are made. Strings are compared by calls of `memcmp`, which stay calls.
 const FLAGS: &[&str] = &[
-    "--cfg",
-    "fuzzing",
+    CFG_FUZZING,
     "-Cpasses=sancov-module",
     "-Ccodegen-units=1",
     "-Cpanic=abort",
@@ -27,26 +26,36 @@ const FLAGS: &[&str] = &[
     "-Cllvm-args=-max-loads-per-memcmp=0",
     "-Clink-arg=-fsanitize=fuzzer",
 ];
+const CFG_FUZZING: &str = "--cfg=fuzzing";
 /// So that finds have lines, also if the profile wants none: cargo strips them then.
 const DEBUG_INFO: [&str; 2] = ["-Cdebuginfo=1", "-Cstrip=none"];
 /// Between two flags.
 const SEPARATOR: &str = "\u{1f}";
 /// An archive without members.
 const EMPTY_ARCHIVE: &[u8] = b"!<arch>\n";
-#[derive(Debug, clap::Args)]
+#[derive(Debug, Default, clap::Args)]
 pub(super) struct Package {
     /// The package of the harnesses [default: fuzz/ of the package here, or else that package]
     #[arg(long, value_name = "FOLDER")]
-    fuzz_dir: Option<PathBuf>,
+    pub(super) fuzz_dir: Option<PathBuf>,
 }
 
-#[derive(Debug, clap::Args)]
+#[derive(Debug, Default, clap::Args)]
 pub(super) struct BuildOptions {
     #[command(flatten)]
     pub(super) package: Package,
     /// Without optimization
-    #[arg(short = 'D', long)]
+    #[arg(short = 'D', long, conflicts_with = "release")]
     dev: bool,
+    /// Optimized as by default, and without debug assertions
+    #[arg(short = 'O', long)]
+    release: bool,
+    /// Debug assertions, also with --release
+    #[arg(short = 'a', long)]
+    debug_assertions: bool,
+    /// Show what cargo calls
+    #[arg(short, long)]
+    verbose: bool,
     /// Features of the package
     #[arg(long, value_name = "LIST")]
     features: Option<String>,
@@ -56,9 +65,45 @@ pub(super) struct BuildOptions {
     /// Not the default features of the package
     #[arg(long)]
     no_default_features: bool,
-    /// A sanitizer of rustc (needs its nightly version), for example address
+    /// A sanitizer of rustc (needs its nightly version), for example address [default: none]
     #[arg(short, long, value_name = "NAME")]
     sanitizer: Option<String>,
+    /// The standard library is built with the same options (needs a nightly toolchain)
+    #[arg(long)]
+    build_std: bool,
+    /// An unstable option of cargo (needs a nightly toolchain)
+    #[arg(short = 'Z', value_name = "FLAG")]
+    unstable: Vec<String>,
+    /// Without --cfg fuzzing
+    #[arg(long)]
+    no_cfg_fuzzing: bool,
+    /// Comparisons are not logged, so that runs are faster
+    #[arg(long)]
+    no_trace_compares: bool,
+    /// The platform to build for [default: this machine]
+    #[arg(long, value_name = "TRIPLE")]
+    target: Option<String>,
+    /// Where to build [default: ffuzz/ in the target folder of the package]
+    #[arg(long, value_name = "FOLDER")]
+    target_dir: Option<PathBuf>,
+}
+
+impl BuildOptions {
+    /// The sanitizer, if there is to be one.
+    fn sanitizer(&self) -> Option<&str> {
+        self.sanitizer.as_deref().filter(|name| *name != "none")
+    }
+
+    /// Whether a flag of [`FLAGS`] is wanted.
+    fn wants(&self, flag: &str) -> bool {
+        match flag {
+            "-Cdebug-assertions" => !self.release || self.debug_assertions,
+            CFG_FUZZING => !self.no_cfg_fuzzing,
+            "-Cllvm-args=-sanitizer-coverage-trace-compares"
+            | "-Cllvm-args=-max-loads-per-memcmp=0" => !self.no_trace_compares,
+            _ => true,
+        }
+    }
 }
 
 /// A package whose programs are harnesses.
@@ -82,7 +127,7 @@ impl Harnesses {
         let manifest = fs::canonicalize(&manifest).map_err(|error| {
             Failure::new(
                 format!("cannot read {}: {error}", manifest.display()),
-                "cargo fuzz init makes a folder of harnesses; --fuzz-dir names it",
+                "cargo ffuzz init makes a package of harnesses; --fuzz-dir names it",
             )
         })?;
         let mut ask = Command::new(&cargo);
@@ -127,25 +172,13 @@ impl Harnesses {
         harness: Option<&str>,
         environment: &Environment,
     ) -> Result<Vec<PathBuf>, Failure> {
-        if let Some(harness) = harness.filter(|name| !self.names.iter().any(|known| known == name))
-        {
-            return Err(self.unknown(harness));
-        }
-        let tools = self.tools().map_err(|error| super::cannot_write(&self.target, &error))?;
-        let mut command = Command::new(&self.cargo);
-        command.args(["build", "--message-format", "json-render-diagnostics", "--target"]);
-        command.arg(self.host()?).arg("--target-dir").arg(&self.target);
-        command.arg("--manifest-path").arg(&self.manifest);
+        self.known(harness)?;
+        let mut command = self.cargo("build", build, environment)?;
+        command.args(["--message-format", "json-render-diagnostics"]);
         match harness {
             Some(harness) => command.args(["--bin", harness]),
             None => command.arg("--bins"),
         };
-        command.args((!build.dev).then_some("--release"));
-        command.args(build.all_features.then_some("--all-features"));
-        command.args(build.no_default_features.then_some("--no-default-features"));
-        command.args(build.features.iter().flat_map(|list| ["--features", list]));
-        command.env("CARGO_ENCODED_RUSTFLAGS", flags(&tools.linker, build, environment));
-        command.env("CUSTOM_LIBFUZZER_PATH", tools.archive);
         let mut child = command
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
@@ -160,6 +193,53 @@ impl Harnesses {
         }
     }
 
+    /// Whether the harnesses compile, by cargo's messages.
+    pub(super) fn check(
+        &self,
+        build: &BuildOptions,
+        harness: Option<&str>,
+        environment: &Environment,
+    ) -> Result<ExitStatus, Failure> {
+        self.known(harness)?;
+        let mut command = self.cargo("check", build, environment)?;
+        match harness {
+            Some(harness) => command.args(["--bin", harness]),
+            None => command.arg("--bins"),
+        };
+        command.stdin(Stdio::null()).status().map_err(|error| no_cargo(&self.cargo, &error))
+    }
+
+    fn known(&self, harness: Option<&str>) -> Result<(), Failure> {
+        let unknown = harness.filter(|name| !self.names.iter().any(|known| known == name));
+        unknown.map_or(Ok(()), |harness| Err(self.unknown(harness)))
+    }
+
+    /// cargo with its options and the flags of rustc.
+    fn cargo(
+        &self,
+        action: &str,
+        build: &BuildOptions,
+        environment: &Environment,
+    ) -> Result<Command, Failure> {
+        let target = build.target_dir.as_ref().unwrap_or(&self.target);
+        let tools = std::path::absolute(target).and_then(|target| tools(&target));
+        let tools = tools.map_err(|error| super::cannot_write(target, &error))?;
+        let platform = build.target.clone().map_or_else(|| self.host(), Ok)?;
+        let mut command = Command::new(&self.cargo);
+        command.arg(action).args(["--target", &platform]).arg("--target-dir").arg(target);
+        command.arg("--manifest-path").arg(&self.manifest);
+        command.args((!build.dev).then_some("--release"));
+        command.args(build.verbose.then_some("--verbose"));
+        command.args(build.all_features.then_some("--all-features"));
+        command.args(build.no_default_features.then_some("--no-default-features"));
+        command.args(build.features.iter().flat_map(|list| ["--features", list]));
+        command.args(build.build_std.then_some("-Zbuild-std"));
+        command.args(build.unstable.iter().flat_map(|flag| ["-Z", flag]));
+        command.env("CARGO_ENCODED_RUSTFLAGS", flags(&tools.linker, build, environment));
+        command.env("CUSTOM_LIBFUZZER_PATH", tools.archive);
+        Ok(command)
+    }
+
     /// The program of one harness.
     pub(super) fn build_one(
         &self,
@@ -169,24 +249,6 @@ impl Harnesses {
     ) -> Result<PathBuf, Failure> {
         let built = self.build(build, Some(harness), environment)?;
         built.into_iter().next().ok_or_else(|| self.unknown(harness))
-    }
-
-    /// The linker under the name by which it is known, and what is linked instead of libFuzzer. With another runtime
-    /// they are in another folder, and cargo builds the harnesses again.
-    fn tools(&self) -> io::Result<Tools> {
-        let folder = self.target.join("tools").join(ffuzz_assets::HASH);
-        fs::create_dir_all(&folder)?;
-        let tools = Tools { linker: folder.join("ffuzz-cc"), archive: folder.join("libempty.a") };
-        let own = std::env::current_exe()?;
-        if fs::read_link(&tools.linker).ok().as_ref() != Some(&own) {
-            let _ = fs::remove_file(&tools.linker);
-            std::os::unix::fs::symlink(&own, &tools.linker)?;
-        }
-        // A new time would have cargo build everything again.
-        if fs::read(&tools.archive).ok().as_deref() != Some(EMPTY_ARCHIVE) {
-            fs::write(&tools.archive, EMPTY_ARCHIVE)?;
-        }
-        Ok(tools)
     }
 
     /// The machine that cargo runs on. A build for it by name keeps the flags away from build scripts.
@@ -203,6 +265,24 @@ impl Harnesses {
 struct Tools {
     linker: PathBuf,
     archive: PathBuf,
+}
+
+/// The linker under the name by which it is known, and what is linked instead of libFuzzer. With another runtime they are
+/// in another folder, and cargo builds the harnesses again.
+fn tools(target: &Path) -> io::Result<Tools> {
+    let folder = target.join("tools").join(ffuzz_assets::HASH);
+    fs::create_dir_all(&folder)?;
+    let tools = Tools { linker: folder.join("ffuzz-cc"), archive: folder.join("libempty.a") };
+    let own = std::env::current_exe()?;
+    if fs::read_link(&tools.linker).ok().as_ref() != Some(&own) {
+        let _ = fs::remove_file(&tools.linker);
+        std::os::unix::fs::symlink(&own, &tools.linker)?;
+    }
+    // A new time would have cargo build everything again.
+    if fs::read(&tools.archive).ok().as_deref() != Some(EMPTY_ARCHIVE) {
+        fs::write(&tools.archive, EMPTY_ARCHIVE)?;
+    }
+    Ok(tools)
 }
 
 /// `fuzz` of the package that this folder is in, or else the package itself.
@@ -228,11 +308,12 @@ fn flags(linker: &Path, build: &BuildOptions, environment: &Environment) -> OsSt
     } else if let Some(plain) = environment.get("RUSTFLAGS").and_then(OsStr::to_str) {
         plain.split_ascii_whitespace().for_each(|flag| add(flag.as_ref()));
     }
-    FLAGS.iter().chain(&DEBUG_INFO).for_each(|flag| add(flag.as_ref()));
+    let wanted = FLAGS.iter().filter(|flag| build.wants(flag));
+    wanted.chain(&DEBUG_INFO).for_each(|flag| add(flag.as_ref()));
     let mut link = OsString::from("-Clinker=");
     link.push(linker);
     add(&link);
-    if let Some(sanitizer) = &build.sanitizer {
+    if let Some(sanitizer) = build.sanitizer() {
         add(format!("-Zsanitizer={sanitizer}").as_ref());
     }
     all
@@ -245,7 +326,7 @@ fn executable(line: &str) -> Option<PathBuf> {
 }
 
 fn remedy(build: &BuildOptions) -> &'static str {
-    match build.sanitizer {
+    match build.sanitizer() {
         Some(_) => {
             "see its messages above; sanitizers need a nightly toolchain: cargo +nightly ffuzz"
         }
@@ -253,7 +334,7 @@ fn remedy(build: &BuildOptions) -> &'static str {
     }
 }
 
-fn no_cargo(cargo: &OsStr, error: &io::Error) -> Failure {
+pub(super) fn no_cargo(cargo: &OsStr, error: &io::Error) -> Failure {
     let cause = format!("cannot start {}: {error}", cargo.display());
     Failure::new(cause, "install Rust: https://rustup.rs")
 }
@@ -265,31 +346,46 @@ mod tests {
     #[test]
     fn the_page_has_the_same_flags() {
         let page = include_str!("../../../docs/building-targets.md").replace("-C ", "-C");
-        for flag in FLAGS.iter().filter(|flag| !["--cfg", "fuzzing"].contains(flag)) {
+        for flag in FLAGS.iter().filter(|flag| **flag != CFG_FUZZING) {
             assert!(page.contains(flag), "{flag}");
         }
     }
 
     #[test]
     fn flags_of_the_user_come_first() {
-        let build = BuildOptions {
-            package: Package { fuzz_dir: None },
-            dev: false,
-            features: None,
-            all_features: false,
-            no_default_features: false,
-            sanitizer: Some("address".into()),
-        };
+        let build = BuildOptions { sanitizer: Some("address".into()), ..BuildOptions::default() };
         let all = |pairs: &[(&str, &str)]| {
             let environment = Environment::from_pairs(pairs);
             let all = flags(Path::new("/a b/ffuzz-cc"), &build, &environment);
             all.into_string().unwrap().split(SEPARATOR).map(str::to_owned).collect::<Vec<_>>()
         };
         let plain = all(&[("RUSTFLAGS", " -Ctarget-cpu=native  -g")]);
-        assert_eq!(plain[..3], ["-Ctarget-cpu=native", "-g", "--cfg"]);
+        assert_eq!(plain[..3], ["-Ctarget-cpu=native", "-g", CFG_FUZZING]);
         assert_eq!(plain[plain.len() - 2..], ["-Clinker=/a b/ffuzz-cc", "-Zsanitizer=address"]);
         let encoded = all(&[("RUSTFLAGS", "-g"), ("CARGO_ENCODED_RUSTFLAGS", "-O")]);
-        assert_eq!(encoded[..2], ["-O", "--cfg"]);
+        assert_eq!(encoded[..2], ["-O", CFG_FUZZING]);
+    }
+
+    #[test]
+    fn options_of_cargo_fuzz_leave_flags_out() {
+        let with = |build: BuildOptions| {
+            let all = flags(Path::new("cc"), &build, &Environment::from_pairs(&[]));
+            let all = all.into_string().unwrap();
+            ["fuzzing", "debug-assertions", "trace-compares", "sanitizer="]
+                .map(|flag| all.contains(flag))
+        };
+        let default = BuildOptions::default;
+        assert_eq!(with(default()), [true, true, true, false]);
+        let none = BuildOptions { sanitizer: Some("none".into()), release: true, ..default() };
+        assert_eq!(with(none), [true, false, true, false]);
+        let bare = BuildOptions {
+            release: true,
+            debug_assertions: true,
+            no_cfg_fuzzing: true,
+            no_trace_compares: true,
+            ..default()
+        };
+        assert_eq!(with(bare), [false, true, false, false]);
     }
 
     #[test]
