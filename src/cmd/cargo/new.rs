@@ -2,6 +2,7 @@
 
 use std::ffi::OsStr;
 use std::fs;
+use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -77,7 +78,8 @@ fn add_to(folder: &Path, manifest: &Path, harness: &str) -> Result<PathBuf, Fail
     )?;
     let before = fs::read_to_string(manifest).map_err(|error| cannot_write(manifest, &error))?;
     let entry = format!(
-        "\n[[bin]]\nname = \"{harness}\"\npath = \"{HARNESSES}/{harness}.rs\"\ntest = false\ndoc = false\nbench = false\n"
+        "\n[[bin]]\nname = \"{harness}\"\npath = \"{HARNESSES}/{harness}.rs\"\n\
+         test = false\ndoc = false\nbench = false\n"
     );
     write(manifest, &(before.trim_end().to_owned() + "\n" + &entry))?;
     Ok(file)
@@ -86,9 +88,10 @@ fn add_to(folder: &Path, manifest: &Path, harness: &str) -> Result<PathBuf, Fail
 /// The name of the package that this folder is in, and its folder.
 fn library(environment: &Environment) -> Result<(String, PathBuf), Failure> {
     let cargo = environment.get("CARGO").unwrap_or(OsStr::new("cargo"));
-    let located = Command::new(cargo).args(["read-manifest"]).output();
-    let located = located.map_err(|error| no_cargo(cargo, &error))?;
-    let data: Value = serde_json::from_slice(&located.stdout).unwrap_or_default();
+    let answer = Command::new(cargo).arg("read-manifest").output();
+    let answer = answer.map_err(|error| no_cargo(cargo, &error))?;
+    let _ = io::stderr().write_all(&answer.stderr);
+    let data: Value = serde_json::from_slice(&answer.stdout).unwrap_or_default();
     let (name, manifest) = (data["name"].as_str(), data["manifest_path"].as_str());
     let folder = manifest.and_then(|path| Path::new(path).parent());
     name.zip(folder).map(|(name, folder)| (name.to_owned(), folder.to_owned())).ok_or_else(|| {
