@@ -151,10 +151,12 @@ pub(super) fn run(program: &str, mut words: Vec<OsString>) -> Result<ExitCode, F
     };
     match args.action {
         Action::Init { package, target } => {
-            super::print(&lines([new::init(&package, &target, &environment)?.display()].iter()))
+            let file = new::init(&package, &target, &environment)?;
+            super::print(&format!("{}\n", file.display()))
         }
         Action::Add { package, harness } => {
-            super::print(&lines([new::add(&package, &harness, &environment)?.display()].iter()))
+            let file = new::add(&package, &harness, &environment)?;
+            super::print(&format!("{}\n", file.display()))
         }
         Action::Check { build, harness } => {
             let harnesses = Harnesses::find(&build.package, &environment)?;

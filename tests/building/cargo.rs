@@ -22,15 +22,27 @@ fn package() -> TestDir {
          [[bin]]\nname = \"keyed\"\npath = \"fuzz_targets/keyed.rs\"\n\
          [[bin]]\nname = \"named\"\npath = \"fuzz_targets/named.rs\"\n",
     );
+    install(&dir);
+    dir
+}
+
+/// Sets the link that makes `ffuzz` a subcommand of cargo.
+fn install(dir: &TestDir) {
     std::fs::create_dir_all(dir.path("bin")).unwrap();
     let link = dir.path("bin/cargo-ffuzz");
     std::os::unix::fs::symlink(env!("CARGO_BIN_EXE_ffuzz"), link).unwrap();
-    dir
 }
 
 /// As a user calls it, in a folder of the package.
 fn cargo(dir: &TestDir, folder: &str, line: &str) -> (i32, String, String) {
     cargo_with(dir, folder, line, &[])
+}
+
+/// The same of what succeeds: its output and messages.
+fn does(dir: &TestDir, line: &str) -> (String, String) {
+    let (code, out, said) = cargo(dir, ".", line);
+    assert_eq!(code, 0, "{line}: {said}");
+    (out, said)
 }
 
 fn cargo_with(
@@ -63,11 +75,9 @@ fn harnesses_of_cargo_fuzz_are_listed_built_and_fuzzed() {
     }
     let (code, out, said) = cargo(&dir, ".", "build");
     assert_eq!(code, 0, "{said}");
-    let program = out.lines().next().unwrap();
-    assert!(
-        program.contains("/fuzz/target/ffuzz/") && program.ends_with("/release/keyed"),
-        "{out}"
-    );
+    // In the order in which cargo has built them.
+    let program = out.lines().find(|path| path.ends_with("/release/keyed")).unwrap();
+    assert!(program.contains("/fuzz/target/ffuzz/") && out.lines().count() == 3, "{out}");
     assert!(std::path::Path::new(program).exists());
     for run in [1, 2] {
         let (code, _, said) = cargo(&dir, "fuzz", "run keyed -E 5000000 -s 1");
@@ -91,11 +101,7 @@ fn harnesses_of_cargo_fuzz_are_listed_built_and_fuzzed() {
 #[test]
 fn scripts_for_cargo_fuzz_go_on() {
     let dir = package();
-    let does = |line: &str| {
-        let (code, out, said) = cargo(&dir, ".", line);
-        assert_eq!(code, 0, "{line}: {said}");
-        (out, said)
-    };
+    let does = |line: &str| does(&dir, line);
     // Options of libFuzzer, and a folder of seeds.
     dir.write("in/a", "twelve bytes");
     does("run keyed in -- -runs=5000000 -seed=1 -max_len=128 -timeout=2");
@@ -140,11 +146,7 @@ fn scripts_for_cargo_fuzz_go_on() {
 #[test]
 fn options_of_cargo_fuzz_are_taken() {
     let dir = package();
-    let does = |line: &str| {
-        let (code, out, said) = cargo(&dir, ".", line);
-        assert_eq!(code, 0, "{line}: {said}");
-        (out, said)
-    };
+    let does = |line: &str| does(&dir, line);
     does("check keyed");
     // The harness fails in an assertion.
     dir.write("in/a", [255]);
@@ -193,9 +195,7 @@ fn a_package_of_harnesses_is_made() {
         );
     }
     let outside = TestDir::new();
-    std::fs::create_dir_all(outside.path("bin")).unwrap();
-    std::os::unix::fs::symlink(env!("CARGO_BIN_EXE_ffuzz"), outside.path("bin/cargo-ffuzz"))
-        .unwrap();
+    install(&outside);
     let (code, _, said) = cargo(&outside, ".", "init");
     assert!(code == 1 && said.contains("is in no package of cargo"), "{code}: {said}");
 }

@@ -12,27 +12,28 @@ use serde_json::Value;
 use crate::cmd::exit::Failure;
 use crate::config::env::Environment;
 
-/// Of rustc: counters, and what comparisons are made. Strings are compared by calls of `memcmp`, which stay calls.
-const FLAGS: &[&str] = &[
-    CFG_FUZZING,
+/// Of rustc: counters.
+const FLAGS: [&str; 7] = [
     "-Cpasses=sancov-module",
     "-Ccodegen-units=1",
     "-Cpanic=abort",
-    "-Cdebug-assertions",
     "-Cllvm-args=-sanitizer-coverage-level=4",
     "-Cllvm-args=-sanitizer-coverage-inline-8bit-counters",
     "-Cllvm-args=-sanitizer-coverage-pc-table",
-    "-Cllvm-args=-sanitizer-coverage-trace-compares",
-    "-Cllvm-args=-max-loads-per-memcmp=0",
     "-Clink-arg=-fsanitize=fuzzer",
 ];
+/// What comparisons are made. Strings are compared by calls of `memcmp`, which stay calls.
+const COMPARISONS: [&str; 2] =
+    ["-Cllvm-args=-sanitizer-coverage-trace-compares", "-Cllvm-args=-max-loads-per-memcmp=0"];
 const CFG_FUZZING: &str = "--cfg=fuzzing";
+const DEBUG_ASSERTIONS: &str = "-Cdebug-assertions";
 /// So that finds have lines, also if the profile wants none: cargo strips them then.
 const DEBUG_INFO: [&str; 2] = ["-Cdebuginfo=1", "-Cstrip=none"];
 /// Between two flags.
 const SEPARATOR: &str = "\u{1f}";
 /// An archive without members.
 const EMPTY_ARCHIVE: &[u8] = b"!<arch>\n";
+
 #[derive(Debug, Default, clap::Args)]
 pub(super) struct Package {
     /// The package of the harnesses [default: fuzz/ of the package here, or else that package]
@@ -94,15 +95,16 @@ impl BuildOptions {
         self.sanitizer.as_deref().filter(|name| *name != "none")
     }
 
-    /// Whether a flag of [`FLAGS`] is wanted.
-    fn wants(&self, flag: &str) -> bool {
-        match flag {
-            "-Cdebug-assertions" => !self.release || self.debug_assertions,
-            CFG_FUZZING => !self.no_cfg_fuzzing,
-            "-Cllvm-args=-sanitizer-coverage-trace-compares"
-            | "-Cllvm-args=-max-loads-per-memcmp=0" => !self.no_trace_compares,
-            _ => true,
-        }
+    /// Our flags of rustc, but for the linker and the sanitizer.
+    fn flags(&self) -> impl Iterator<Item = &'static str> {
+        let asserts = !self.release || self.debug_assertions;
+        let cfg = (!self.no_cfg_fuzzing).then_some(CFG_FUZZING);
+        let comparisons = (!self.no_trace_compares).then_some(COMPARISONS);
+        cfg.into_iter()
+            .chain(FLAGS)
+            .chain(asserts.then_some(DEBUG_ASSERTIONS))
+            .chain(comparisons.into_iter().flatten())
+            .chain(DEBUG_INFO)
     }
 }
 
@@ -172,13 +174,8 @@ impl Harnesses {
         harness: Option<&str>,
         environment: &Environment,
     ) -> Result<Vec<PathBuf>, Failure> {
-        self.known(harness)?;
-        let mut command = self.cargo("build", build, environment)?;
+        let mut command = self.cargo("build", harness, build, environment)?;
         command.args(["--message-format", "json-render-diagnostics"]);
-        match harness {
-            Some(harness) => command.args(["--bin", harness]),
-            None => command.arg("--bins"),
-        };
         let mut child = command
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
@@ -200,27 +197,22 @@ impl Harnesses {
         harness: Option<&str>,
         environment: &Environment,
     ) -> Result<ExitStatus, Failure> {
-        self.known(harness)?;
-        let mut command = self.cargo("check", build, environment)?;
-        match harness {
-            Some(harness) => command.args(["--bin", harness]),
-            None => command.arg("--bins"),
-        };
+        let mut command = self.cargo("check", harness, build, environment)?;
         command.stdin(Stdio::null()).status().map_err(|error| no_cargo(&self.cargo, &error))
     }
 
-    fn known(&self, harness: Option<&str>) -> Result<(), Failure> {
-        let unknown = harness.filter(|name| !self.names.iter().any(|known| known == name));
-        unknown.map_or(Ok(()), |harness| Err(self.unknown(harness)))
-    }
-
-    /// cargo with its options and the flags of rustc.
+    /// cargo for one harness, or all, with its options and the flags of rustc.
     fn cargo(
         &self,
         action: &str,
+        harness: Option<&str>,
         build: &BuildOptions,
         environment: &Environment,
     ) -> Result<Command, Failure> {
+        if let Some(unknown) = harness.filter(|name| !self.names.iter().any(|known| known == name))
+        {
+            return Err(self.unknown(unknown));
+        }
         let target = build.target_dir.as_ref().unwrap_or(&self.target);
         let tools = std::path::absolute(target).and_then(|target| tools(&target));
         let tools = tools.map_err(|error| super::cannot_write(target, &error))?;
@@ -228,6 +220,10 @@ impl Harnesses {
         let mut command = Command::new(&self.cargo);
         command.arg(action).args(["--target", &platform]).arg("--target-dir").arg(target);
         command.arg("--manifest-path").arg(&self.manifest);
+        match harness {
+            Some(harness) => command.args(["--bin", harness]),
+            None => command.arg("--bins"),
+        };
         command.args((!build.dev).then_some("--release"));
         command.args(build.verbose.then_some("--verbose"));
         command.args(build.all_features.then_some("--all-features"));
@@ -308,8 +304,7 @@ fn flags(linker: &Path, build: &BuildOptions, environment: &Environment) -> OsSt
     } else if let Some(plain) = environment.get("RUSTFLAGS").and_then(OsStr::to_str) {
         plain.split_ascii_whitespace().for_each(|flag| add(flag.as_ref()));
     }
-    let wanted = FLAGS.iter().filter(|flag| build.wants(flag));
-    wanted.chain(&DEBUG_INFO).for_each(|flag| add(flag.as_ref()));
+    build.flags().for_each(|flag| add(flag.as_ref()));
     let mut link = OsString::from("-Clinker=");
     link.push(linker);
     add(&link);
@@ -346,7 +341,7 @@ mod tests {
     #[test]
     fn the_page_has_the_same_flags() {
         let page = include_str!("../../../docs/building-targets.md").replace("-C ", "-C");
-        for flag in FLAGS.iter().filter(|flag| **flag != CFG_FUZZING) {
+        for flag in FLAGS.iter().chain(&COMPARISONS).chain([&DEBUG_ASSERTIONS]) {
             assert!(page.contains(flag), "{flag}");
         }
     }
@@ -371,13 +366,13 @@ mod tests {
         let with = |build: BuildOptions| {
             let all = flags(Path::new("cc"), &build, &Environment::from_pairs(&[]));
             let all = all.into_string().unwrap();
-            ["fuzzing", "debug-assertions", "trace-compares", "sanitizer="]
+            ["--cfg=fuzzing", "debug-assertions", "trace-compares", "per-memcmp", "-Zsanitizer"]
                 .map(|flag| all.contains(flag))
         };
         let default = BuildOptions::default;
-        assert_eq!(with(default()), [true, true, true, false]);
+        assert_eq!(with(default()), [true, true, true, true, false]);
         let none = BuildOptions { sanitizer: Some("none".into()), release: true, ..default() };
-        assert_eq!(with(none), [true, false, true, false]);
+        assert_eq!(with(none), [true, false, true, true, false]);
         let bare = BuildOptions {
             release: true,
             debug_assertions: true,
@@ -385,7 +380,7 @@ mod tests {
             no_trace_compares: true,
             ..default()
         };
-        assert_eq!(with(bare), [false, true, false, false]);
+        assert_eq!(with(bare), [false, true, false, false, false]);
     }
 
     #[test]

@@ -338,11 +338,9 @@ pub trait Door: Sized {
         candidate: &Candidate,
         path: Option<u64>,
     ) -> Option<Candidate> {
-        let (search, counts_time) = (self.fuzzer().effort(), self.fuzzer().counts_time());
+        let path = path.filter(|_| self.fuzzer().may_inspect())?;
         let Fuzzer { runner, sidecars, .. } = self.fuzzer_mut();
-        let (path, sidecars) = path.zip(sidecars.as_mut())?;
-        let is_due = sidecars.is_due(path, search, counts_time);
-        is_due.then(|| match runner.delivered() {
+        sidecars.as_mut()?.is_new(path).then(|| match runner.delivered() {
             Some(bytes) => Candidate { bytes: bytes.to_vec(), origin: candidate.origin },
             None => candidate.clone(),
         })
@@ -350,12 +348,14 @@ pub trait Door: Sized {
 
     /// Runs in the sanitizer builds what took a path of its own among the runs that were not shown.
     fn inspect_quiet(&mut self, batch: &[Candidate]) -> Result<(), Self::Error> {
-        let (search, counts_time) = (self.fuzzer().effort(), self.fuzzer().counts_time());
+        if !self.fuzzer().may_inspect() {
+            return Ok(());
+        }
         let Fuzzer { runner, sidecars: Some(sidecars), .. } = self.fuzzer_mut() else {
             return Ok(());
         };
         let quiet = runner.executor_mut().quiet_paths().iter();
-        let due = quiet.filter(|(_, path)| sidecars.is_due(*path, search, counts_time));
+        let due = quiet.filter(|(_, path)| sidecars.is_new(*path));
         for index in due.map(|(index, _)| *index).collect::<Vec<_>>() {
             self.inspect(&batch[index])?;
         }
@@ -397,7 +397,7 @@ pub trait Door: Sized {
     }
 
     /// The finding of an input that ended so in a build without edges. The target runs it in a process that has run
-    /// before: the first run of a loop lacks the edge back to its begin, and would be a kind of its own.
+    /// before: the first run of a loop lacks the edge back to its start, and would be a kind of its own.
     fn judged_by_target(
         &mut self,
         input: &[u8],

@@ -341,6 +341,12 @@ impl<M: ForeignMutators> Fuzzer<M> {
         self.scheduler.uses_measured_times() && !self.target().spent().whole().is_zero()
     }
 
+    /// Whether there are sanitizer builds, and they may run an input now.
+    pub(super) fn may_inspect(&self) -> bool {
+        let sidecars = self.sidecars.as_ref();
+        sidecars.is_some_and(|sidecars| sidecars.may_run(self.effort(), self.counts_time()))
+    }
+
     /// Whether the next batch changes words of a text.
     pub(super) fn draw_text_unit(&mut self) -> TextUnit {
         match self.text_units.draw(&mut self.rng, |_| true) {

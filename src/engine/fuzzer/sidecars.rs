@@ -106,14 +106,18 @@ impl Sidecars {
         Some(map_hash(run.edges, classes))
     }
 
-    /// Whether a path is to be seen by the builds: it is new, and they have taken at most half of the time, or an
-    /// eighth of the runs if times do not count. Else it stays new for later.
-    pub(super) fn is_due(&mut self, path: u64, search: Effort, counts_time: bool) -> bool {
-        let may_run = match counts_time {
+    /// Whether they have taken at most half of the time of a search, or an eighth of its runs if times do not count. Else
+    /// a new path stays new for later.
+    pub(super) fn may_run(&self, search: Effort, counts_time: bool) -> bool {
+        match counts_time {
             true => self.spent() <= search.time,
             false => self.execs() <= FREE_RUNS + search.runs / RUNS_OF_A_RUN,
-        };
-        may_run && self.seen.insert(path)
+        }
+    }
+
+    /// Whether the builds have not seen this path; from now on they have.
+    pub(super) fn is_new(&mut self, path: u64) -> bool {
+        self.seen.insert(path)
     }
 
     fn spent(&self) -> Duration {
