@@ -165,20 +165,25 @@ impl Bench {
         target: &'a Path,
     ) -> Box<Campaign<'a>> {
         Box::new(move |out, seed| {
-            let mut command = Command::new(program);
-            command
-                .args(options)
-                .args(["-s", &seed.to_string(), "-V", &self.seconds.to_string(), "-i"])
-                .arg(self.seeds(target))
-                .arg("-o")
-                .arg(out)
-                .arg("--")
-                .arg(target)
-                .env("AFL_NO_UI", "1")
-                .env("AFL_SKIP_CPUFREQ", "1")
-                .env("AFL_I_DONT_CARE_ABOUT_MISSING_CRASHES", "1");
-            command
+            self.command(program, &[options, &["-s", &seed.to_string()]].concat(), target, out)
         })
+    }
+
+    /// Without `-s`, with which ffuzz makes all choices without times.
+    fn command(&self, program: &str, options: &[&str], target: &Path, out: &Path) -> Command {
+        let mut command = Command::new(program);
+        command
+            .args(options)
+            .args(["-V", &self.seconds.to_string(), "-i"])
+            .arg(self.seeds(target))
+            .arg("-o")
+            .arg(out)
+            .arg("--")
+            .arg(target)
+            .env("AFL_NO_UI", "1")
+            .env("AFL_SKIP_CPUFREQ", "1")
+            .env("AFL_I_DONT_CARE_ABOUT_MISSING_CRASHES", "1");
+        command
     }
 
     /// Those beside the target, if it has some.

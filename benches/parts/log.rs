@@ -1,14 +1,16 @@
 //! What the log of comparisons costs: the same programs with it and without it (`FFUZZ_NO_LOG=1`), on the same inputs.
 //!
 //! `off` are runs a second of a build that can log, relative to one that cannot. `on` is the time of a run that logs,
-//! relative to one of the same build that does not; both are single runs, as the solvers make them. `cmp` are executions
-//! a second of a campaign with that domain and `-p`, relative to one of the build without the log. Each figure is the
-//! median of pairs that were measured one after the other, with the range. All processes share a core.
+//! relative to one of the same build that does not; both are single runs, as the solvers make them. `cmp` is a build with
+//! that domain, relative to the one without the log: runs a second on the same inputs, and executions a second of a
+//! campaign with `-p`, which chooses other inputs than one without. Each figure is the median of pairs that were measured
+//! one after the other, with the range. All processes share a core.
 
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use ffuzz::config::options::RunMode;
+use ffuzz::engine::domain::Domain;
 use ffuzz::engine::executor::{Executor as _, ExitKind};
 use ffuzz::engine::mutate::Rng;
 use ffuzz::exec::ForkServer;
@@ -42,9 +44,9 @@ impl Bench {
         let core = setting("FFUZZ_BENCH_CORE").unwrap_or(last);
         affinity::bind(core).unwrap_or_else(|error| panic!("core {core}: {error}"));
         println!(
-            "| program | mode | runs/s without a log | off | on | a run that logs, µs | cmp |"
+            "| program | mode | runs/s without a log | off | on | a run that logs, µs | cmp: runs | -p |"
         );
-        println!("|---|---|---|---|---|---|---|");
+        println!("|---|---|---|---|---|---|---|---|");
         for (harness, engine, arguments) in PROGRAMS {
             let [logs, plain, cmp] = [("", ""), ("1", ""), ("", "cmp")]
                 .map(|(no_log, waypoints)| self.variant(harness, engine, no_log, waypoints));
@@ -56,29 +58,32 @@ impl Bench {
                 server::start(&options, TIMEOUT, &self.dir.join("log-input"))
             };
             let campaigns = [self.of(&plain, &[], arguments), self.of(&cmp, &["-p"], arguments)];
-            let [mut logs, mut plain] = [&*logs, &*plain].map(start);
+            let [mut logs, mut plain, mut cmp] = [&*logs, &*plain, &*cmp].map(start);
             let good = good(&mut plain, inputs);
-            let (mut rates, mut off, mut on, mut with_cmp) = (vec![], vec![], vec![], vec![]);
+            let (mut rates, mut off, mut on) = (vec![], vec![], vec![]);
+            let (mut of_cmp, mut of_campaigns) = (vec![], vec![]);
             let mut micros = Vec::new();
             for pair in 0..self.pairs {
                 let rate = in_batches(&mut plain, &good);
                 rates.push(rate);
                 off.push(in_batches(&mut logs, &good) / rate);
+                of_cmp.push(in_batches(&mut cmp, &good) / rate);
                 let [without, with] =
                     [0, 1].map(|index: usize| self.rate(&*campaigns[index], pair as u32 + 1));
-                with_cmp.push(with / without);
+                of_campaigns.push(with / without);
                 let [single, logged] = [false, true].map(|log| one_by_one(&mut logs, &good, log));
                 on.push(logged / single);
                 micros.push(logged * 1e6);
             }
             println!(
-                "| {harness} | {} | {:.0} | {} | {} | {:.1} | {} |",
+                "| {harness} | {} | {:.0} | {} | {} | {:.1} | {} | {} |",
                 plain.info().run_mode().name(),
                 median(&mut rates),
                 spread(&mut off),
                 spread(&mut on),
                 median(&mut micros),
-                spread(&mut with_cmp)
+                spread(&mut of_cmp),
+                spread(&mut of_campaigns)
             );
         }
     }
@@ -90,8 +95,8 @@ impl Bench {
         options: &'a [&'a str],
         arguments: &'a str,
     ) -> Box<Campaign<'a>> {
-        Box::new(move |out, seed| {
-            let mut command = self.ffuzz(options, target)(out, seed);
+        Box::new(move |out, _| {
+            let mut command = self.command(env!("CARGO_BIN_EXE_ffuzz"), options, target, out);
             command.args(arguments.split_whitespace());
             command
         })
@@ -119,6 +124,9 @@ fn good(server: &mut ForkServer, inputs: &[Vec<u8>]) -> Vec<Vec<u8>> {
 fn in_batches(server: &mut ForkServer, inputs: &[Vec<u8>]) -> f64 {
     server.settings_mut().log_comparisons = false;
     server.learn_edges(&vec![0; server.info().map_size()]);
+    let keys = server.info().domains().last().map_or(0, Domain::end);
+    server.settings_mut().watch_domains = keys > 0;
+    (0..keys).for_each(|key| server.learn_key(key, u32::MAX));
     let batch = candidates(inputs);
     let (mut runs, start) = (0, Instant::now());
     while start.elapsed() < SLICE {

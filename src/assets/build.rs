@@ -58,7 +58,7 @@ fn main() {
     let out = PathBuf::from(env::var_os("OUT_DIR").expect("cargo sets OUT_DIR"));
     let llvm = find_llvm();
     let mut assets = runtime(&out, llvm.as_ref());
-    assets.extend(sources());
+    assets.extend(sources(&out));
     match llvm.as_ref().and_then(|llvm| pass(&out, llvm)) {
         Some(pass) => assets.push(pass),
         None => {
@@ -218,9 +218,9 @@ fn pass(out: &Path, llvm: &Llvm) -> Option<(String, PathBuf)> {
     done.then_some((name, path))
 }
 
-/// What is embedded as it is: linker files, headers for targets, pass sources.
-fn sources() -> Vec<(String, PathBuf)> {
-    let root = env::current_dir().expect("main has set it");
+/// What is embedded as it is: linker files, headers for targets, pass sources. They are copied, so that checkouts that
+/// share a target folder do not name the files of each other.
+fn sources(out: &Path) -> Vec<(String, PathBuf)> {
     let mut names: Vec<(String, String)> = vec![
         ("counters.ld".into(), "runtime/counters.ld".into()),
         ("exported.list".into(), "runtime/exported.list".into()),
@@ -235,7 +235,12 @@ fn sources() -> Vec<(String, PathBuf)> {
         let file = format!("waypoints-{domain}-pass.cc");
         names.push((format!("src/{file}"), format!("llvm-passes/{file}")));
     }
-    names.into_iter().map(|(name, path)| (name, root.join(path))).collect()
+    let copy = |(name, path): (String, String)| {
+        let to = out.join(name.replace('/', "-"));
+        fs::copy(&path, &to).unwrap_or_else(|e| panic!("{path}: {e}"));
+        (name, to)
+    };
+    names.into_iter().map(copy).collect()
 }
 
 /// The table, with a hash over all contents (FNV-1a) that names the cache folder.

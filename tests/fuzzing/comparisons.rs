@@ -86,7 +86,9 @@ const INPUT: &str = "MAGI1234567890 .!";
 fn every_compiler_and_level_logs_what_stands_in_the_source() {
     let source = repository("tests/targets/compares.c").display().to_string();
     for clang in clangs() {
-        for level in ["-O0", "-O2", "-O1 -fsanitize=address,undefined", "-O2 -flto"] {
+        for level in
+            ["-O0", "-O2", "-O1 -fsanitize=address,undefined", "-O1 -fsanitize=memory", "-O2 -flto"]
+        {
             let dir = TestDir::new();
             let line = format!("{level} -fsanitize=fuzzer {source} -o t");
             build(&dir, "cc", &[("FFUZZ_CC", clang)], &line);

@@ -39,3 +39,25 @@ pub(crate) fn with_libraries(dir: &TestDir, libraries: &str, options: &str) -> J
         .env("AFL_CUSTOM_MUTATOR_LIBRARY", libraries)
         .env("MUTATOR_LOG", &log)
 }
+
+/// What a mutator makes does not pass a checksum; no other mutation makes that text.
+#[test]
+fn mutants_of_a_library_are_repaired() {
+    const TEXT: &str = "a text that no other mutation makes";
+    let hash = TEXT.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
+        (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
+    });
+    let dir = TestDir::with_seed("....some other text");
+    library(&dir, "text.c", &format!("-DTEXT=\"{}\"", TEXT.replace(' ', "\\x20")), "text.so");
+    let sealed = target("sealed.c", &format!("-fsanitize=fuzzer -DWANTED={hash:#x}"));
+    let campaign = |options: &str| {
+        let job = dir.fuzz(&format!("-s 1 {options}"), &sealed, "");
+        job.env("AFL_CUSTOM_MUTATOR_LIBRARY", "./text.so").env("AFL_BENCH_UNTIL_CRASH", "1")
+    };
+    campaign("-E 20000 -c -").run().expect(0);
+    assert_eq!(dir.crashes(), Vec::<String>::new(), "without the log nothing is repaired");
+    std::fs::remove_dir_all(dir.path("out")).unwrap();
+    campaign("-E 200000").run().expect(0);
+    let crash = dir.read(&format!("out/default/crashes/{}", dir.crashes()[0]));
+    assert_eq!(&crash[4..], TEXT.as_bytes());
+}
