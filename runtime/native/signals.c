@@ -139,3 +139,40 @@ sighandler_t sysv_signal(int number, sighandler_t handler) {
 }
 
 sighandler_t __sysv_signal(int number, sighandler_t handler) { return sysv_signal(number, handler); }
+
+/* The older functions of System V and BSD: libc does not call those above for them. */
+static int mask_one(int how, int number, sigset_t *old) {
+  sigset_t one;
+  sigemptyset(&one);
+  return sigaddset(&one, number) ? -1 : sigprocmask(how, &one, old);
+}
+
+int sighold(int number) { return mask_one(SIG_BLOCK, number, NULL); }
+
+int sigignore(int number) { return set_handler(number, SIG_IGN, 0) == SIG_ERR ? -1 : 0; }
+
+sighandler_t sigset(int number, sighandler_t handler) {
+  sigset_t masked;
+  struct sigaction now;
+  int is_held = handler == SIG_HOLD;
+  if (mask_one(is_held ? SIG_BLOCK : SIG_UNBLOCK, number, &masked) || sigaction(number, NULL, &now)) return SIG_ERR;
+  if (!is_held && set_handler(number, handler, 0) == SIG_ERR) return SIG_ERR;
+  return sigismember(&masked, number) == 1 ? SIG_HOLD : now.sa_handler;
+}
+
+/* Of the first 32 signals. */
+static int mask_word(int how, int mask) {
+  sigset_t set, old;
+  int before = 0;
+  sigemptyset(&set);
+  for (int number = 1; number <= 32; number++)
+    if ((unsigned)mask >> (number - 1) & 1) sigaddset(&set, number);
+  if (sigprocmask(how, &set, &old)) return -1;
+  for (int number = 1; number <= 32; number++)
+    if (sigismember(&old, number) == 1) before |= (int)(1u << (number - 1));
+  return before;
+}
+
+int sigblock(int mask) { return mask_word(SIG_BLOCK, mask); }
+
+int sigsetmask(int mask) { return mask_word(SIG_SETMASK, mask); }

@@ -158,9 +158,16 @@ const char *ffuzz_qemu_file(const void *host, uint64_t *offset) {
   return m->path;
 }
 
-uint32_t ffuzz_qemu_location(const void *host) {
-  const struct mapping *m = mapping_of(host);
-  if (!m || !m->chosen) return 0;
-  uint32_t number = (uint32_t)mix(m->name ^ mix((uintptr_t)host - m->start + m->offset));
+static uint32_t place(uint64_t module, uint64_t offset) {
+  uint32_t number = (uint32_t)mix(module ^ mix(offset));
   return number ? number : 1;
+}
+
+uint32_t ffuzz_qemu_location(const void *host, uint64_t address, int is_before_input) {
+  static int is_packed;
+  const struct mapping *m = mapping_of(host);
+  if (m) return m->chosen ? place(m->name, (uintptr_t)host - m->start + m->offset) : 0;
+  int may_be_program = !chosen_names || !strcmp(chosen_names, "all");
+  if (is_before_input && may_be_program) is_packed = 1;
+  return is_packed ? place(0, address) : 0;
 }

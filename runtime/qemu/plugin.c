@@ -33,7 +33,7 @@ static size_t map_mask;
 static __thread uint32_t previous;
 /* Where the fork server starts: an address, or the calls. */
 static uint64_t start_address;
-static int starts_at_entry, starts_at_calls, has_program;
+static int starts_at_entry, starts_at_calls, has_program, is_served;
 /* Where the emulator has the guest's address 0. */
 static uintptr_t guest_base;
 
@@ -54,6 +54,7 @@ static void on_translated_for_trail(plugin_id id, struct qemu_plugin_tb *block) 
 static void on_start(unsigned cpu, void *unused) {
   (void)cpu;
   (void)unused;
+  is_served = 1;
   ffuzz_qemu_serve(1);
 }
 
@@ -73,14 +74,13 @@ static void on_translated(plugin_id id, struct qemu_plugin_tb *block) {
   if (!has_program) find_program(host, address);
   ffuzz_qemu_warm_translated(block, host);
   if (start_address && address == start_address) qemu_plugin_register_vcpu_tb_exec_cb(block, on_start, 0, NULL);
-  uint32_t place = ffuzz_qemu_location(host);
+  uint32_t place = ffuzz_qemu_location(host, address, !is_served);
   if (place) qemu_plugin_register_vcpu_tb_exec_cb(block, on_block, 0, (void *)(uintptr_t)place);
 }
 
 static void on_call(plugin_id id, unsigned cpu, int64_t number, uint64_t a, uint64_t b, uint64_t c, uint64_t d, uint64_t e,
                     uint64_t f, uint64_t g, uint64_t h) {
   (void)id, (void)cpu, (void)f, (void)g, (void)h;
-  static int is_served;
   if (is_served) return;
   const uint64_t arguments[5] = {a, b, c, d, e};
   if (!ffuzz_qemu_reaches_input(number, arguments, guest_base)) return;

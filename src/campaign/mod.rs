@@ -34,6 +34,7 @@ use crate::config::options::{Options, OutputOptions};
 use crate::crashes::triage::pointers;
 use crate::disk::output::{OutputDir, OutputError};
 use crate::engine::corpus::{NEVER_COMPARED, SeedId};
+use crate::engine::executor::UnseenCode;
 use crate::engine::fuzzer::Fuzzer;
 use crate::engine::fuzzer::door::{Door, DoorError};
 use crate::engine::schedule::Budget;
@@ -106,7 +107,7 @@ impl Campaign {
     /// From the first seed to the reason of the end.
     fn search(&mut self) -> Result<StopReason, CampaignError> {
         self.import_seeds()?;
-        self.note_late_libraries();
+        self.note_unseen_code();
         if self.options.seeds.leave_comparisons {
             self.fuzzer.corpus.iter_mut().for_each(|seed| seed.compared = NEVER_COMPARED);
         }
@@ -129,8 +130,9 @@ impl Campaign {
         Ok(reason)
     }
 
-    /// With `-Q` blocks are found before the program runs: names the libraries that it loads later.
-    fn note_late_libraries(&mut self) {
+    /// With `-Q` blocks are found before the program runs: names the libraries that it loads later, and a program that it
+    /// executes.
+    fn note_unseen_code(&mut self) {
         let Self { options, fuzzer, outside, .. } = self;
         let seed = fuzzer.corpus.iter().find(|seed| !seed.disabled);
         let Some(seed) = seed.filter(|_| options.target.native.is_some()) else { return };
@@ -138,7 +140,15 @@ impl Campaign {
             return;
         }
         let file = outside.output.add_input_path();
-        let late = fuzzer.target().late_libraries(&seed.data, &file);
+        let UnseenCode { libraries: late, program } =
+            fuzzer.target().unseen_code(&seed.data, &file);
+        if let Some(program) = program {
+            outside.warn(format!(
+                "the target executes another program ({}): its code is not counted; fuzz that program itself, and unpack \
+                 a packed one",
+                program.display()
+            ));
+        }
         let paths: Vec<String> =
             late.iter().take(MOST_LATE).map(|path| path.display().to_string()).collect();
         let more = match late.len() - paths.len() {

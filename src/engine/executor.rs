@@ -165,6 +165,15 @@ impl RunSettings {
     }
 }
 
+/// Code that runs show nothing of.
+#[derive(Clone, Debug, Default, Eq, PartialEq)]
+pub struct UnseenCode {
+    /// Libraries that the target loads only when it runs.
+    pub libraries: Vec<PathBuf>,
+    /// The program that it executes in its place, under the name that it gives it.
+    pub program: Option<PathBuf>,
+}
+
 /// What is known of a target. Nothing here makes a run.
 pub trait TargetInfo {
     /// Bytes of the edge map.
@@ -221,10 +230,10 @@ pub trait TargetInfo {
         Vec::new()
     }
 
-    /// Libraries that the target loads only when it runs, so that their code is not seen. Runs it once more with the
-    /// input, through that file if it takes one.
-    fn late_libraries(&self, _input: &[u8], _file: &Path) -> Vec<PathBuf> {
-        Vec::new()
+    /// Code of the target that its runs do not show. Runs it once more with the input, through that file if it takes
+    /// one.
+    fn unseen_code(&self, _input: &[u8], _file: &Path) -> UnseenCode {
+        UnseenCode::default()
     }
 
     /// Runs can be asked for their comparisons.

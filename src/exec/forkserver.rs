@@ -27,7 +27,7 @@ use ffuzz_config::options::RunMode;
 use ffuzz_engine::domain::{Domain, Site};
 use ffuzz_engine::executor::{
     Executor, ExitKind, Module, Observation, ProcessorTime, RunError, RunSettings, SnapshotRuns,
-    Spent, StopRequest, TargetInfo,
+    Spent, StopRequest, TargetInfo, UnseenCode,
 };
 use ffuzz_engine::mutate::Candidate;
 use ffuzz_engine::mutate::words::Word;
@@ -474,14 +474,14 @@ impl TargetInfo for ForkServer {
         sites::of_comparisons(self.setup.program(), self.session.process.pid())
     }
 
-    fn late_libraries(&self, input: &[u8], file: &Path) -> Vec<PathBuf> {
-        let Some(native) = self.setup.native() else { return Vec::new() };
+    fn unseen_code(&self, input: &[u8], file: &Path) -> UnseenCode {
+        let Some(native) = self.setup.native() else { return UnseenCode::default() };
         let limit = (self.settings.timeout * 10).max(Duration::from_secs(5));
         // Only a note depends on it.
-        let mut late = late::libraries(&self.setup.options, input, file, limit).unwrap_or_default();
+        let mut unseen = late::find(&self.setup.options, input, file, limit).unwrap_or_default();
         let known = native.files();
-        late.retain(|path| !known.contains(path));
-        late
+        unseen.libraries.retain(|path| !known.contains(path));
+        unseen
     }
 
     fn logs_comparisons(&self) -> bool {

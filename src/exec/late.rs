@@ -1,4 +1,5 @@
-//! Libraries that a program loads only when it runs: their code is not seen, because blocks are found before it starts.
+//! Libraries that a program loads only when it runs, and a program that it executes in its place: their code is not seen,
+//! because blocks are found before it starts.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -10,6 +11,7 @@ use super::choice::{Choice, is_runtime};
 use super::launcher::Setup;
 use super::{Fresh, FreshOptions, TargetError};
 use ffuzz_config::options::TargetOptions;
+use ffuzz_engine::executor::UnseenCode;
 use ffuzz_mutators::Mutators;
 
 /// The loader reports what it does with files on the standard error (ld.so(8)).
@@ -23,12 +25,12 @@ const OF_LIBC: [&str; 2] = ["libnss_", "libresolv"];
 const CONVERTERS: &str = "/gconv/";
 
 /// Runs the program of `options` once, without instrumentation. `file` is the file for the input.
-pub(super) fn libraries(
+pub(super) fn find(
     options: &TargetOptions,
     input: &[u8],
     file: &Path,
     limit: Duration,
-) -> Result<Vec<PathBuf>, TargetError> {
+) -> Result<UnseenCode, TargetError> {
     let program = options.command.first().cloned().unwrap_or_default();
     let plain = TargetOptions { skip_binary_check: true, ..options.for_other_build(program) };
     let mut target =
@@ -38,39 +40,41 @@ pub(super) fn libraries(
     let choice = options.native.as_ref().and_then(|native| native.modules.as_deref());
     let choice = choice.map_or(Choice::Own, Choice::parse);
     let mut late = parse(&ended.stderr);
-    late.retain(|path| choice.takes(&path.file_name().unwrap_or_default().to_string_lossy()));
+    late.libraries
+        .retain(|path| choice.takes(&path.file_name().unwrap_or_default().to_string_lossy()));
     Ok(late)
 }
 
 /// Lines are `PID:<tab>MESSAGE`, with blanks before. Children are other processes.
-fn parse(report: &[u8]) -> Vec<PathBuf> {
+fn parse(report: &[u8]) -> UnseenCode {
     let messages = report.split(|byte| *byte == b'\n').filter_map(|line| {
         let line = line.trim_ascii_start();
         let colon = line.iter().position(|byte| *byte == b':')?;
         let is_number = colon > 0 && line[..colon].iter().all(u8::is_ascii_digit);
         is_number.then(|| (&line[..colon], line[colon + 1..].trim_ascii()))
     });
-    let (mut all, mut first, mut has_begun) = (Vec::new(), None, false);
+    let (mut libraries, mut program) = (Vec::new(), None);
+    let (mut first, mut has_begun) = (None, false);
     for (pid, message) in messages {
         if *first.get_or_insert(pid) != pid {
             continue;
         }
-        if message.starts_with(BEGIN) {
-            // A script that becomes the program, too.
-            all.clear();
+        if let Some(name) = message.strip_prefix(BEGIN) {
+            libraries.clear();
+            program = has_begun.then(|| OsStr::from_bytes(name).into());
             has_begun = true;
         } else if let Some(path) = message.strip_prefix(LOADED).filter(|_| has_begun) {
             let path = PathBuf::from(OsStr::from_bytes(path));
-            all.push(fs::canonicalize(&path).unwrap_or(path));
+            libraries.push(fs::canonicalize(&path).unwrap_or(path));
         }
     }
-    all.retain(|path| {
+    libraries.retain(|path| {
         let name = path.file_name().unwrap_or_default().to_string_lossy();
         let is_of_libc = OF_LIBC.iter().any(|start| name.starts_with(start))
             || path.to_string_lossy().contains(CONVERTERS);
         !is_of_libc && !is_runtime(&name)
     });
-    all
+    UnseenCode { libraries, program }
 }
 
 #[cfg(test)]
@@ -85,7 +89,17 @@ mod tests {
             13:\tcalling init: /x/of-a-child.so\n    12:\tcalling init: /x/libp.so\n\
             12:\tcalling init: /usr/lib/gconv/UTF-16.so\n 12:\tcalling init: /lib/libm.so.6\n";
         let names = ["/x/libq.so.1", "/x/libp.so"].map(PathBuf::from);
-        assert_eq!(parse(report), names);
-        assert_eq!(parse(b"12: calling init: /x/a.so\nx: calling init: y"), Vec::<PathBuf>::new());
+        let seen = UnseenCode { libraries: names.into(), program: None };
+        assert_eq!(parse(report), seen);
+        let early = parse(b"12: calling init: /x/a.so\nx: calling init: y");
+        assert_eq!(early, UnseenCode::default());
+    }
+
+    #[test]
+    fn a_program_that_takes_over_the_process_is_named() {
+        let report = b"1:\ttransferring control: ./t\n1:\tcalling init: /x/a.so\n2:\ttransferring control: sh\n\
+            1:\tcalling init: /x/b.so\n1:\ttransferring control: /x/u\n1:\tcalling init: /x/c.so\n";
+        let libraries = vec!["/x/c.so".into()];
+        assert_eq!(parse(report), UnseenCode { libraries, program: Some("/x/u".into()) });
     }
 }

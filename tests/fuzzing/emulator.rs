@@ -78,12 +78,17 @@ fn maps_are_the_same_in_every_run() {
     if !has_emulators() {
         return;
     }
-    let dir = TestDir::new();
-    let source = repository("tests/targets/halves.c");
-    dir.program("gcc").words("-w -O1 -static -o t").arg(source).run().expect(0);
-    for number in 0..6 {
-        dir.write(&format!("inputs/{number}"), &"HALVES"[..number]);
+    for kind in ["-static", "-static-pie"] {
+        let dir = TestDir::new();
+        compile(&dir, &format!("-w {kind}"), "halves.c");
+        for number in 0..6 {
+            dir.write(&format!("inputs/{number}"), &"HALVES"[..number]);
+        }
+        compare_maps(&dir);
     }
+}
+
+fn compare_maps(dir: &TestDir) {
     let maps = |folder: &str, cold: &str| {
         let options = format!("showmap -Q -i inputs -o {folder}");
         let job = dir.tool(&options, &dir.path("t"), "@@");
@@ -95,6 +100,26 @@ fn maps_are_the_same_in_every_run() {
     assert!(warm[0].lines().count() > 20 && warm[0] != warm[5], "{warm:?}");
     assert_eq!(warm, maps("again", ""));
     assert_eq!(warm, maps("cold", "FFUZZ_QEMU_COLD"));
+}
+
+#[test]
+fn code_that_a_packed_program_has_in_no_file_is_seen() {
+    if !has_emulators() {
+        return;
+    }
+    let dir = TestDir::with_seed("xxx");
+    compile(&dir, "-static -fno-stack-protector -fcf-protection=none", "unpacks.c");
+    let edges = |options: &str, input: &str| {
+        let job = dir.tool(&format!("showmap -q -Q {options} -o -"), &dir.path("t"), "");
+        job.input(input).run().out
+    };
+    let maps = ["xxx", "axx", "abx"].map(|input| edges("", input));
+    let sizes = maps.each_ref().map(|map| map.lines().count());
+    assert!(sizes.is_sorted_by(|shorter, longer| shorter < longer), "{sizes:?}");
+    assert_eq!(maps[2], edges("", "abx"), "the addresses are the same in every start");
+    assert_eq!(edges("--modules none", "abx"), "");
+    let run = dir.fuzz("-Q -s 1 -E 50", &dir.path("t"), "").run().expect(0);
+    run.does_not_say("no instrumentation detected");
 }
 
 /// Breakpoints are preferred; `--modules` is the same in both.

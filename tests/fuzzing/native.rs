@@ -146,10 +146,10 @@ fn variables_of_afl_are_those_of_its_binary_mode() {
 #[test]
 fn breakpoints_change_nothing_that_a_program_does() {
     let dir = TestDir::new();
-    let cases = "none blocks blocks-in-thread blocks-in-handler handles ignores traps own-stack vfork fork \
-                 system threads segv abort";
+    let cases = "none blocks blocks-in-thread blocks-in-handler holds masks handles ignores no-trap sets traps \
+                 own-stack vfork fork system threads segv abort";
     for compiler in COMPILERS {
-        build(&dir, compiler, &format!("{} -o t -lpthread", source("traps.c")));
+        build(&dir, compiler, &format!("-w {} -o t -lpthread", source("traps.c")));
         for case in cases.split_whitespace() {
             let plain = Command::new(dir.path("t")).arg(case).output().unwrap();
             let job = dir.tool("showmap -Q -e -o map", &dir.path("t"), case).input("");
@@ -800,6 +800,21 @@ fn a_file_that_changes_ends_the_campaign_when_the_target_starts_again() {
     let run = campaign.finish().expect(1);
     assert!(run.err.contains("has changed since the start"), "{}", run.err);
     assert!(run.err.contains("-i -"), "{}", run.err);
+}
+
+#[test]
+fn a_program_that_is_executed_by_the_target_is_named() {
+    let dir = TestDir::with_seed("x");
+    let source = "#include <unistd.h>\nint main(int n, char **v) { \
+        return n > 1 ? 0 : execl(\"/proc/self/exe\", \"unpacked\", \"again\", (char *)0); }";
+    dir.write("t.c", source);
+    build(&dir, "gcc", "t.c -o t");
+    let run = |out: &str, words: &str| {
+        let job = dir.ffuzz(&format!("-Q -s 1 -E 20 -i in -o {out} --")).arg(dir.path("t"));
+        job.words(words).run().expect(0)
+    };
+    run("o1", "").says("executes another program (unpacked)").says("fuzz that program itself");
+    run("o2", "once").does_not_say("executes another program");
 }
 
 /// Its blocks are not known when it is loaded.

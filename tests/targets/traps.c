@@ -53,6 +53,28 @@ int main(int argc, char **argv) {
     printf("%d\n", signal(SIGTRAP, SIG_IGN) == SIG_DFL);
     raise(SIGTRAP);
   }
+  if (is(what, "holds")) printf("%d\n", sighold(SIGTRAP));
+  if (is(what, "masks")) {
+    printf("%d ", sigblock(sigmask(SIGHUP)));
+    printf("%d ", sigsetmask(sigmask(SIGUSR1) | sigmask(SIGTRAP)));
+    sigset_t now;
+    sigprocmask(SIG_BLOCK, NULL, &now);
+    printf("%d %d\n", sigismember(&now, SIGHUP), sigismember(&now, SIGUSR1));
+  }
+  if (is(what, "sets")) {
+    printf("%d ", sigset(SIGTRAP, count) == SIG_DFL);
+    printf("%d ", sigset(SIGUSR1, count) == SIG_DFL);
+    printf("%d ", sigset(SIGUSR1, SIG_HOLD) == count);
+    raise(SIGUSR1);
+    printf("%d ", got);
+    printf("%d ", sigset(SIGUSR1, count) == SIG_HOLD);
+    raise(SIGTRAP);
+    printf("%d %d\n", got, sigset(SIGTRAP, SIG_IGN) == count);
+  }
+  if (is(what, "no-trap")) {
+    printf("%d\n", sigignore(SIGTRAP));
+    raise(SIGTRAP);
+  }
   if (is(what, "traps")) __asm__ volatile("int3");
   if (is(what, "own-stack")) {
     stack_t stack = {.ss_sp = malloc(65536), .ss_size = 65536};
