@@ -72,6 +72,34 @@ fn programs_for_every_processor_are_fuzzed() {
     }
 }
 
+#[test]
+fn a_dynamic_program_for_another_processor_needs_its_libraries() {
+    const FOLDER: &str = "/usr/aarch64-linux-gnu";
+    if !has_emulators() {
+        return;
+    }
+    let library = format!("{FOLDER}/lib/libc.so.6");
+    if !std::path::Path::new(&library).exists() {
+        return skip("no C library for AArch64 (package libc6-arm64-cross)");
+    }
+    let dir = TestDir::with_seed("xyz");
+    dir.write(
+        "t.c",
+        "long read(int, void *, unsigned long); _Noreturn void exit(int); _Noreturn void abort(void);\n\
+         _Noreturn void _start(void) { char b[4] = {0}; read(0, b, 3); if (b[0] == 'a') {\n\
+         if (b[1] == 'b') abort(); exit(2); } exit(0); }",
+    );
+    let words = "--target=aarch64-linux-gnu -w -O1 -ffreestanding -fPIE -pie -nostdlib -fuse-ld=lld-19 \
+                 -Wl,-dynamic-linker=/lib/ld-linux-aarch64.so.1 t.c -o t";
+    dir.program("clang-19").words(words).arg(&library).run().expect(0);
+    let fuzz = || dir.fuzz("-Q -s 1 -E 20000", &dir.path("t"), "");
+    let without = "ended before it reached its input";
+    fuzz().run().refused(1, without, "QEMU_LD_PREFIX=FOLDER has the libraries");
+    let job = fuzz().env("QEMU_LD_PREFIX", FOLDER).env("AFL_BENCH_UNTIL_CRASH", "1");
+    job.run().expect(0).says("runs in qemu-aarch64");
+    assert_eq!(dir.crashes().len(), 1);
+}
+
 /// The map of an input is the same in every process, whoever has translated the code.
 #[test]
 fn maps_are_the_same_in_every_run() {
