@@ -17,36 +17,42 @@ void __ffuzz_register___afl_out_dsf(void);
 void __ffuzz_register___afl_perf_dsf(void);
 void __ffuzz_register___afl_slow_dsf(void);
 
-static int is(const char *word, size_t length, const char *name) {
-  return length == strlen(name) && !memcmp(word, name, length);
+static void start_heap(void) {
+  __ffuzz_register___afl_heap_dsf();
+  __ffuzz_hook___ffuzz_heap_begin();
+}
+
+enum { MEM, HEAP, OUT, PERF, SLOW, DOMAINS };
+
+static struct native_domain {
+  const char *name;
+  void (*start)(void);
+  int is_wanted;
+} domains[DOMAINS] = {
+    [MEM] = {"mem", __ffuzz_register___afl_mem_dsf, 0},    [HEAP] = {"heap", start_heap, 0},
+    [OUT] = {"out", __ffuzz_register___afl_out_dsf, 0},    [PERF] = {"perf", __ffuzz_register___afl_perf_dsf, 0},
+    [SLOW] = {"slow", __ffuzz_register___afl_slow_dsf, 0},
+};
+
+/* Their maps are in the order of the list. */
+static void want(const char *word, size_t length) {
+  for (int i = 0; i < DOMAINS; i++) {
+    struct native_domain *d = &domains[i];
+    if (d->is_wanted || strlen(d->name) != length || memcmp(word, d->name, length)) continue;
+    d->is_wanted = 1;
+    d->start();
+  }
 }
 
 HIDDEN void ffuzz_native_domains_start(void) {
   const char *list = getenv(FFUZZ_DOMAINS_ENV);
   if (!list) return;
-  int mem = 0, heap = 0, out = 0, perf = 0, slow = 0;
   for (size_t length; *list; list += length + (list[length] != 0)) {
     length = strcspn(list, ",");
-    if (is(list, length, "mem") && !mem) {
-      __ffuzz_register___afl_mem_dsf();
-      mem = 1;
-    } else if (is(list, length, "heap") && !heap) {
-      __ffuzz_register___afl_heap_dsf();
-      __ffuzz_hook___ffuzz_heap_begin();
-      heap = 1;
-    } else if (is(list, length, "out") && !out) {
-      __ffuzz_register___afl_out_dsf();
-      out = 1;
-    } else if (is(list, length, "perf") && !perf) {
-      __ffuzz_register___afl_perf_dsf();
-      perf = 1;
-    } else if (is(list, length, "slow") && !slow) {
-      __ffuzz_register___afl_slow_dsf();
-      slow = 1;
-    }
+    want(list, length);
   }
   unsetenv(FFUZZ_DOMAINS_ENV);
-  ffuzz_allocations_start(mem, heap);
-  if (out) ffuzz_writes_start();
-  ffuzz_executions_start(perf, slow);
+  ffuzz_allocations_start(domains[MEM].is_wanted, domains[HEAP].is_wanted);
+  if (domains[OUT].is_wanted) ffuzz_writes_start();
+  ffuzz_executions_start(domains[PERF].is_wanted, domains[SLOW].is_wanted);
 }

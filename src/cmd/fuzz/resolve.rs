@@ -408,8 +408,8 @@ fn native_domains(env: &Environment) -> Result<Vec<NativeDomain>, Failure> {
     for word in list.split(',').map(str::trim).filter(|word| !word.is_empty()) {
         let Some(domain) = NativeDomain::ALL.into_iter().find(|domain| domain.name() == word)
         else {
-            let names = "mem, heap, out, perf and slow";
-            let cause = format!("WAYPOINTS names {word}, and -Q has the domains {names}");
+            let names = NativeDomain::ALL.map(NativeDomain::name).join(", ");
+            let cause = format!("WAYPOINTS names {word}, and -Q has only the domains {names}");
             return Err(Failure::new(cause, "set WAYPOINTS to some of them, or unset it"));
         };
         if domain.counts_blocks() && env.flag(&["FFUZZ_NO_DETOURS"]) {
