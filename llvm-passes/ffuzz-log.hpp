@@ -1,7 +1,7 @@
 // The comparison log: what the program compares, for runs that ask for it (runtime/log.h).
 //
 // Each function gets a second version that logs; the first asks a flag at its entry and goes to the second
-// if it is set. So a run without the log pays for one test per call, and nothing inside the first version
+// if it is set. So a run without the log pays for at most one test per call, and nothing inside the first version
 // changes. The second version is made before the optimiser, where comparisons are as in the source: later a
 // memcmp of four bytes is a load, a switch a table, and a checksum and the field it is compared with one value.
 #ifndef FFUZZ_LOG_HPP
@@ -11,6 +11,7 @@
 #include "ffuzz-rest.hpp"
 
 #include "llvm/ADT/DenseMap.h"
+#include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/StringSwitch.h"
 #include "llvm/IR/DebugInfo.h"
 #include "llvm/IR/InstIterator.h"
@@ -588,7 +589,7 @@ struct EnterVersions : llvm::PassInfoMixin<EnterVersions> {
     llvm::NamedMDNode *Pairs = M.getNamedMetadata(LogPairs);
     if (!Pairs) return llvm::PreservedAnalyses::all();
     llvm::SmallPtrSet<const llvm::GlobalValue *, 32> Logs;
-    bool Enters = false;
+    llvm::MapVector<llvm::Function *, llvm::Function *> Ways;
     for (llvm::MDNode *Pair : Pairs->operands()) {
       // Null if the optimiser needs it no more.
       auto *F = llvm::mdconst::dyn_extract_or_null<llvm::Function>(Pair->getOperand(0));
@@ -596,11 +597,17 @@ struct EnterVersions : llvm::PassInfoMixin<EnterVersions> {
       if (Log) Logs.insert(Log);
       // With other parameters it is called by functions of this object only, whose second versions call its own.
       if (!F || !Log || F->isDeclaration() || F->hasAvailableExternallyLinkage() || Log->isDeclaration()) continue;
-      if (F->getFunctionType() != Log->getFunctionType()) continue;
+      if (F->getFunctionType() == Log->getFunctionType()) Ways[F] = Log;
+    }
+    Pairs->eraseFromParent();
+    Ways.remove_if([](const auto &Way) { return isSilent(*Way.second) && callsNoneOfThisObject(*Way.first); });
+    llvm::SmallPtrSet<const llvm::Function *, 32> Asked = askedBefore(M, Ways);
+    bool Enters = false;
+    for (auto [F, Log] : Ways) {
+      if (Asked.count(F)) continue;
       enter(*F, *Log);
       Enters = true;
     }
-    Pairs->eraseFromParent();
     Enters |= enterRests(M, Logs);
     release(M, Logs);
     if (Enters) announce(M);
@@ -609,6 +616,53 @@ struct EnterVersions : llvm::PassInfoMixin<EnterVersions> {
   }
 
 private:
+  using WaysOf = llvm::MapVector<llvm::Function *, llvm::Function *>;
+
+  // It logs nothing by itself.
+  static bool isSilent(const llvm::Function &Log) {
+    return llvm::none_of(llvm::instructions(Log), [](const llvm::Instruction &I) {
+      auto *Call = llvm::dyn_cast<llvm::CallBase>(&I);
+      auto *Callee = Call ? Call->getCalledFunction() : nullptr;
+      return Callee && Callee->getName().find("__ffuzz_log") == 0;
+    });
+  }
+
+  // Others ask for themselves.
+  static bool callsNoneOfThisObject(const llvm::Function &F) {
+    return llvm::none_of(llvm::instructions(F), [](const llvm::Instruction &I) {
+      auto *Call = llvm::dyn_cast<llvm::CallBase>(&I);
+      auto *Callee = Call ? Call->getCalledFunction() : nullptr;
+      return Callee && Callee->hasLocalLinkage();
+    });
+  }
+
+  // Functions that only first versions call which have asked, or were called by some that have. The flag is set before
+  // the program begins, or where it starts the fork server by itself: `main` may call the function that does.
+  static llvm::SmallPtrSet<const llvm::Function *, 32> askedBefore(const llvm::Module &M, const WaysOf &Ways) {
+    llvm::SmallPtrSet<const llvm::Function *, 32> Asked;
+    if (M.getNamedMetadata(RestPairs)) return Asked;
+    for (auto &[F, Log] : Ways)
+      if (F->hasLocalLinkage()) Asked.insert(F);
+    auto Asks = [&](const llvm::Use &U) {
+      if (isOfCoverage(*U.getUser())) return true;
+      auto *Call = llvm::dyn_cast<llvm::CallBase>(U.getUser());
+      if (!Call || !Call->isCallee(&U)) return false;
+      auto *Caller = const_cast<llvm::Function *>(Call->getFunction());
+      return Caller->getName() != "main" && Ways.count(Caller) != 0;
+    };
+    // Each that asks has asked before, so those that are left need nothing else.
+    for (auto &[F, Log] : Ways)
+      if (!llvm::all_of(F->uses(), Asks)) Asked.erase(F);
+    return Asked;
+  }
+
+  // The table of places only says where counters belong to.
+  static bool isOfCoverage(const llvm::User &U) {
+    if (auto *Table = llvm::dyn_cast<llvm::GlobalVariable>(&U)) return Table->getSection().contains("sancov_pcs");
+    return llvm::isa<llvm::Constant>(U) && !U.use_empty() &&
+           llvm::all_of(U.users(), [](const llvm::User *Outer) { return isOfCoverage(*Outer); });
+  }
+
   // The marks of `Rest` become ways into its second version.
   static bool enterRests(llvm::Module &M, llvm::SmallPtrSetImpl<const llvm::GlobalValue *> &Logs) {
     llvm::NamedMDNode *Pairs = M.getNamedMetadata(RestPairs);

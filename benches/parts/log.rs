@@ -19,7 +19,7 @@ use rand_core::SeedableRng as _;
 
 use super::same::{inputs, queue_of};
 use super::server::{self, candidates};
-use super::speed::OURS;
+use super::speed::{OURS, is_wanted};
 use super::{Bench, Campaign, median, setting};
 
 /// Mutants that all builds run.
@@ -47,7 +47,9 @@ impl Bench {
             "| program | mode | runs/s without a log | off | on | a run that logs, µs | cmp: runs | -p |"
         );
         println!("|---|---|---|---|---|---|---|---|");
-        for (harness, engine, arguments) in PROGRAMS {
+        for (harness, engine, arguments) in
+            PROGRAMS.into_iter().filter(|(name, ..)| is_wanted(name))
+        {
             let [logs, plain, cmp] = [("", ""), ("1", ""), ("", "cmp")]
                 .map(|(no_log, waypoints)| self.variant(harness, engine, no_log, waypoints));
             let queue = queue_of(self, &plain, &[], arguments);

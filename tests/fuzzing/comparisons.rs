@@ -330,6 +330,29 @@ fn strings_of_both_libraries_are_logged() {
     }
 }
 
+/// A function is called with the answer of its caller, unless it can be called by others.
+#[test]
+fn only_functions_with_unknown_callers_ask_whether_to_log() {
+    let source = "#define F __attribute__((noinline)) static int\nint putchar(int);\n\
+        F own(const char *t, long n) { int k = 0; for (long i = 0; i < n; i++) k += t[i] == 'x'; return k; }\n\
+        F kept(const char *t, long n) { return t[n] == 'k'; }\nint (*pointer)(const char *, long) = kept;\n\
+        F of_main(const char *t, long n) { return t[n] == 'm'; }\nint plain(int a) { return putchar(a + 1); }\n\
+        int harness(const char *t, long n) { return own(t, n) + own(t + 1, n - 1) + kept(t, 1); }\n\
+        int main(int n, char **v) { return of_main(v[0], n) + of_main(v[0], 2); }\n";
+    for clang in clangs() {
+        let dir = TestDir::new();
+        dir.write("t.c", source);
+        build(&dir, "cc", &[("FFUZZ_CC", clang)], "-O2 -c t.c -o t.o");
+        let code = dir.program("objdump").words("-dr t.o").run().expect(0).out;
+        let asks = |name: &str| {
+            let body = code.split(&format!("<{name}>:\n")).nth(1).unwrap();
+            body.split("\n\n").next().unwrap().contains("_ffuzz_log_on")
+        };
+        let all = ["own", "kept", "of_main", "plain", "harness", "main"];
+        assert_eq!(all.map(asks), [false, true, true, false, true, true], "{clang}: {code}");
+    }
+}
+
 #[test]
 fn the_log_changes_no_edge_and_can_be_left_out() {
     let source = repository("tests/targets/compares.c").display().to_string();
