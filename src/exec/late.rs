@@ -45,7 +45,8 @@ pub(super) fn find(
     Ok(late)
 }
 
-/// Lines are `PID:<tab>MESSAGE`, with blanks before. Children are other processes.
+/// Lines are `PID:<tab>MESSAGE`, with blanks before. Children are other processes. The target may write such lines, too:
+/// names are fit for a terminal.
 fn parse(report: &[u8]) -> UnseenCode {
     let messages = report.split(|byte| *byte == b'\n').filter_map(|line| {
         let line = line.trim_ascii_start();
@@ -61,7 +62,8 @@ fn parse(report: &[u8]) -> UnseenCode {
         }
         if let Some(name) = message.strip_prefix(BEGIN) {
             libraries.clear();
-            program = has_begun.then(|| OsStr::from_bytes(name).into());
+            let name = String::from_utf8_lossy(name).escape_debug().to_string();
+            program = has_begun.then(|| name.into());
             has_begun = true;
         } else if let Some(path) = message.strip_prefix(LOADED).filter(|_| has_begun) {
             let path = PathBuf::from(OsStr::from_bytes(path));
@@ -72,7 +74,8 @@ fn parse(report: &[u8]) -> UnseenCode {
         let name = path.file_name().unwrap_or_default().to_string_lossy();
         let is_of_libc = OF_LIBC.iter().any(|start| name.starts_with(start))
             || path.to_string_lossy().contains(CONVERTERS);
-        !is_of_libc && !is_runtime(&name)
+        let is_plain = !path.to_string_lossy().contains(char::is_control);
+        is_plain && !is_of_libc && !is_runtime(&name)
     });
     UnseenCode { libraries, program }
 }
@@ -101,5 +104,10 @@ mod tests {
             1:\tcalling init: /x/b.so\n1:\ttransferring control: /x/u\n1:\tcalling init: /x/c.so\n";
         let libraries = vec!["/x/c.so".into()];
         assert_eq!(parse(report), UnseenCode { libraries, program: Some("/x/u".into()) });
+        let forged = b"1:\ttransferring control: ./t\n1:\ttransferring control: \x1b[2J\n1:\tcalling init: /\x1b[2J\n";
+        assert_eq!(
+            parse(forged),
+            UnseenCode { libraries: vec![], program: Some("\\u{1b}[2J".into()) }
+        );
     }
 }
