@@ -600,7 +600,7 @@ struct EnterVersions : llvm::PassInfoMixin<EnterVersions> {
       if (F->getFunctionType() == Log->getFunctionType()) Ways[F] = Log;
     }
     Pairs->eraseFromParent();
-    Ways.remove_if([](const auto &Way) { return isSilent(*Way.second) && callsNoneOfThisObject(*Way.first); });
+    Ways.remove_if([](const auto &Way) { return isSilent(*Way.second); });
     llvm::SmallPtrSet<const llvm::Function *, 32> Asked = askedBefore(M, Ways);
     bool Enters = false;
     for (auto [F, Log] : Ways) {
@@ -618,21 +618,13 @@ struct EnterVersions : llvm::PassInfoMixin<EnterVersions> {
 private:
   using WaysOf = llvm::MapVector<llvm::Function *, llvm::Function *>;
 
-  // It logs nothing by itself.
+  // It logs nothing by itself, and calls no other second version: in the first one, what is called may be inlined.
+  // Functions of other objects ask for themselves.
   static bool isSilent(const llvm::Function &Log) {
     return llvm::none_of(llvm::instructions(Log), [](const llvm::Instruction &I) {
       auto *Call = llvm::dyn_cast<llvm::CallBase>(&I);
       auto *Callee = Call ? Call->getCalledFunction() : nullptr;
-      return Callee && Callee->getName().find("__ffuzz_log") == 0;
-    });
-  }
-
-  // Others ask for themselves.
-  static bool callsNoneOfThisObject(const llvm::Function &F) {
-    return llvm::none_of(llvm::instructions(F), [](const llvm::Instruction &I) {
-      auto *Call = llvm::dyn_cast<llvm::CallBase>(&I);
-      auto *Callee = Call ? Call->getCalledFunction() : nullptr;
-      return Callee && Callee->hasLocalLinkage();
+      return Callee && (!Callee->isDeclaration() || Callee->getName().find("__ffuzz_log") == 0);
     });
   }
 

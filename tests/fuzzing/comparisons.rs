@@ -337,6 +337,8 @@ fn only_functions_with_unknown_callers_ask_whether_to_log() {
         F own(const char *t, long n) { int k = 0; for (long i = 0; i < n; i++) k += t[i] == 'x'; return k; }\n\
         F kept(const char *t, long n) { return t[n] == 'k'; }\nint (*pointer)(const char *, long) = kept;\n\
         F of_main(const char *t, long n) { return t[n] == 'm'; }\nint plain(int a) { return putchar(a + 1); }\n\
+        static int inlined(const char *t) { return t[0] == 'i' ? putchar(1) : 2; }\n\
+        int caller(const char *t) { return inlined(t); }\n\
         int harness(const char *t, long n) { return own(t, n) + own(t + 1, n - 1) + kept(t, 1); }\n\
         int main(int n, char **v) { return of_main(v[0], n) + of_main(v[0], 2); }\n";
     for clang in clangs() {
@@ -348,8 +350,10 @@ fn only_functions_with_unknown_callers_ask_whether_to_log() {
             let body = code.split(&format!("<{name}>:\n")).nth(1).unwrap();
             body.split("\n\n").next().unwrap().contains("_ffuzz_log_on")
         };
-        let all = ["own", "kept", "of_main", "plain", "harness", "main"];
-        assert_eq!(all.map(asks), [false, true, true, false, true, true], "{clang}: {code}");
+        for name in ["kept", "of_main", "harness", "caller", "main"] {
+            assert!(asks(name), "{clang} {name}: {code}");
+        }
+        assert!(!asks("own") && !asks("plain"), "{clang}: {code}");
     }
 }
 
