@@ -131,6 +131,10 @@ impl Bench {
         let _ = std::fs::remove_dir_all(&dir);
         std::fs::create_dir_all(dir.join("in")).expect("folder for the benchmark");
         std::fs::write(dir.join("in/seed"), "0\n0\n").expect("seed");
+        // A program may write files into the folder that it is started in: not into the repository.
+        let litter = dir.join("litter");
+        std::fs::create_dir(&litter).expect("folder for what targets write");
+        std::env::set_current_dir(litter).expect("it is there");
         Self {
             dir,
             seconds: setting("FFUZZ_BENCH_SECONDS").unwrap_or(5),

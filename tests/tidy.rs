@@ -3,6 +3,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a test may panic")]
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -499,6 +500,24 @@ fn the_architecture_text_names_the_groups() {
         let words = format!("`{}`", group.join(" "));
         assert!(text.contains(&words), "docs/architecture.md does not name the group {words}");
     }
+}
+
+/// Of the repository, as git has it. A target that is run here may leave files, and `git add -A` takes them.
+const TOP_LEVEL: &str = ".cargo .ci .config .gitignore CHANGELOG.md CONTRIBUTING.md Cargo.lock Cargo.toml \
+    LICENSE-APACHE LICENSE-MIT Makefile README.md benches clippy.toml demo docs examples include integrations \
+    llvm-passes python-host runtime rustfmt.toml scripts src tests";
+
+#[test]
+fn nothing_else_is_at_the_top_level() {
+    let listed = Command::new("git").args(["ls-files", "-z"]).current_dir(root()).output();
+    let Ok(listed) = listed else { return };
+    let names = String::from_utf8_lossy(&listed.stdout).into_owned();
+    let known: BTreeSet<&str> = TOP_LEVEL.split_whitespace().collect();
+    let first = |path: &str| path.split('/').next().unwrap_or_default().to_owned();
+    let found: BTreeSet<String> =
+        names.split('\0').filter(|path| !path.is_empty()).map(first).collect();
+    let found: Vec<String> = found.into_iter().filter(|name| !known.contains(&**name)).collect();
+    none("the top level has only what belongs there", &found);
 }
 
 #[test]

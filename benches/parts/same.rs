@@ -182,7 +182,7 @@ pub(super) fn queue_of(
     let out = bench.dir.join("out");
     let options = [options, &["--run-mode=fork"]].concat();
     let mut command = bench.silent(&options, target, &out, 1, CAMPAIGN);
-    command.args(arguments.split_whitespace()).current_dir(&bench.dir);
+    command.args(arguments.split_whitespace());
     let _ = std::fs::remove_dir_all(bench.dir.join("in"));
     copy_all(&bench.seeds(target), &bench.dir.join("in"));
     assert!(command.status().expect("ffuzz starts").success());
