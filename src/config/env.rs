@@ -220,10 +220,10 @@ impl Environment {
         }
     }
 
-    /// Known AFL_* and FFUZZ_* variables that are set, for `fuzzer_setup`.
+    /// Known variables that are set, for `fuzzer_setup`.
     #[must_use]
     pub fn known(&self) -> Vec<(String, String)> {
-        self.ours().filter(|(name, _)| find(name).is_some()).collect()
+        self.set().filter(|(name, _)| find(name).is_some()).collect()
     }
 
     /// Warnings about variables that are not known or have no effect, unless
@@ -258,10 +258,13 @@ impl Environment {
 
     /// AFL_* and FFUZZ_* variables with a value.
     fn ours(&self) -> impl Iterator<Item = (String, String)> {
+        self.set().filter(|(name, _)| name.starts_with("AFL_") || name.starts_with("FFUZZ_"))
+    }
+
+    /// Variables with a value.
+    fn set(&self) -> impl Iterator<Item = (String, String)> {
         self.variables.iter().filter(|(_, value)| !value.is_empty()).filter_map(|(name, value)| {
-            let name =
-                name.to_str().filter(|n| n.starts_with("AFL_") || n.starts_with("FFUZZ_"))?;
-            Some((name.to_owned(), value.to_string_lossy().into_owned()))
+            Some((name.to_str()?.to_owned(), value.to_string_lossy().into_owned()))
         })
     }
 }

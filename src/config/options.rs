@@ -133,7 +133,7 @@ pub struct OutputOptions {
     pub command_line: Vec<OsString>,
     /// The line for a shell that resumes this campaign; None if nothing can.
     pub resume: Option<String>,
-    /// Known AFL_* and FFUZZ_* variables that are set, for `fuzzer_setup`.
+    /// Known variables that are set, for `fuzzer_setup`.
     pub environment: Vec<(String, String)>,
     /// `AFL_AUTORESUME` was given (changes the remedy in an error message).
     pub autoresume: bool,
@@ -240,6 +240,12 @@ impl NativeDomain {
             Self::Perf => "perf",
             Self::Slow => "slow",
         }
+    }
+
+    /// The one of this name.
+    #[must_use]
+    pub fn named(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|domain| domain.name() == name)
     }
 
     /// It is about executed blocks, which the copies of functions count.

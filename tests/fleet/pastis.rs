@@ -106,6 +106,33 @@ fn programs_without_source_are_fuzzed() {
     finish(running);
 }
 
+/// The domain is that of the engine; the steps of the target's loop look alike.
+#[test]
+fn programs_without_source_are_guided_by_a_domain() {
+    let (dir, broker) = (TestDir::new(), Broker::start());
+    let mut running = engine(&dir, &broker, "-j 1");
+    let mut client = broker.client();
+    let engine = EngineMessage {
+        name: "FFUZZ-HEAP".into(),
+        version: VERSION.into(),
+        module: "pastisffuzz.heap".into(),
+    };
+    client.start(StartMessage {
+        engine: Some(engine),
+        fuzz_mode: 2,
+        ..start_for(&plain("amounts.c", ""))
+    });
+    client.seed(SeedKind::Input, b"xx");
+    client.wait_for_execs(1);
+    let queue = format!("{}/out/main/queue", session(&dir));
+    wait_until("a waypoint", || dir.names(&queue).iter().any(|name| name.ends_with(",+dsf")));
+    let setup = fs::read_to_string(dir.path(&format!("{queue}/../fuzzer_setup"))).unwrap();
+    assert!(setup.contains("WAYPOINTS=heap"), "{setup}");
+    client.stop();
+    running.wait_for("ended (User)");
+    finish(running);
+}
+
 #[test]
 fn numbers_are_those_of_the_statistics() {
     let (dir, broker) = (TestDir::new(), Broker::start());

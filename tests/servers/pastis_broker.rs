@@ -331,6 +331,7 @@ fn descriptors_find_their_targets() {
             ("c-cmp", &common::relay("cmp", "")),
             ("d-persistent", &target("persistent.c", "")),
             ("e-other", &common::plain("relay.c", "")),
+            ("e-other-heap", &common::plain("relay.c", "")),
         ],
     );
     let script = format!(
@@ -345,7 +346,8 @@ for module in {:?}:
     );
     let expected = "FFUZZ d-persistent PERSISTENT INSTRUMENTED\n\
                     FFUZZ-CMP c-cmp SINGLE_EXEC INSTRUMENTED\n\
-                    FFUZZ-CMP-MEM a-cmp-mem SINGLE_EXEC INSTRUMENTED\n";
+                    FFUZZ-CMP-MEM a-cmp-mem SINGLE_EXEC INSTRUMENTED\n\
+                    FFUZZ-HEAP e-other-heap SINGLE_EXEC BINARY_ONLY\n";
     let Some(said) = accepted(&script) else { return };
     assert_eq!(said, expected);
     dir.program("sh").arg("-c").arg("strip bins/*").run().expect(0);
@@ -357,7 +359,9 @@ for module in {:?}:
     for name in ["a-cmp-mem", "c-cmp"] {
         fs::remove_file(dir.path(&format!("bins/{name}"))).unwrap();
     }
-    assert_eq!(accepted(&script).unwrap(), "FFUZZ e-other SINGLE_EXEC BINARY_ONLY\n");
+    let plain = "FFUZZ e-other SINGLE_EXEC BINARY_ONLY\n\
+                 FFUZZ-HEAP e-other-heap SINGLE_EXEC BINARY_ONLY\n";
+    assert_eq!(accepted(&script).unwrap(), plain);
 }
 
 #[test]

@@ -11,6 +11,7 @@ from pastisffuzz import elf
 from pastisffuzz.addon import Engine as Plain
 from pastisffuzz.cmp_mem import Engine as CmpMem
 from pastisffuzz.descriptor import FfuzzConfiguration
+from pastisffuzz.heap import Engine as Heap
 
 
 def program(content=b"__AFL_SHM_ID\0", keys=b"", machine=62):
@@ -81,6 +82,23 @@ class Descriptors(unittest.TestCase):
         self.assertEqual(Plain.accept_file(plain), binary)
         self.put("d", program())
         self.assertFalse(Plain.accept_file(plain)[0])
+
+    def test_the_name_of_a_program_without_instrumentation_chooses_its_domain(self):
+        loader = struct.pack("<I", elf.PT_INTERP) + bytes(52)
+        head = b"\x7fELF\x02\x01\x01" + bytes(9) + struct.pack("<HHIQQQ", 3, 62, 1, 0, 64, 0)
+        content = head + struct.pack("<IHHHHHH", 0, 64, 56, 1, 0, 0, 0) + loader
+        plain, heap, stack = (self.put(name, content) for name in ["b", "b-heap", "b-stack"])
+        binary = (True, ExecMode.SINGLE_EXEC, FuzzMode.BINARY_ONLY)
+        self.assertEqual(Plain.accept_file(plain), binary)
+        self.assertEqual(Heap.accept_file(heap), binary)
+        for engine, path in [(Plain, heap), (Heap, plain), (Plain, stack), (CmpMem, heap)]:
+            self.assertEqual(engine.accept_file(path), (False, None, None))
+        # A build without domains takes the place of the first, one with this domain that of the second.
+        self.put("c", program())
+        self.assertFalse(Plain.accept_file(plain)[0])
+        self.assertEqual(Heap.accept_file(heap), binary)
+        self.put("d", program(keys=b"heap\t1\ta.c\t1\t1\tf\t-\n"))
+        self.assertFalse(Heap.accept_file(heap)[0])
 
     def test_options_are_words_of_a_shell(self):
         path = self.put("conf", b"-t 50  # ms\n-x 'a b'\n")

@@ -121,7 +121,7 @@ impl Defaults {
                 all.push(option.iter().map(OsString::from).collect());
             }
         };
-        if order.guided {
+        if !order.domains.is_empty() {
             add(&["-p", "--domains", "--dsf-record"], &["-p"]);
         }
         if order.native {
@@ -182,6 +182,9 @@ impl Defaults {
                 target.push(format!("{name}='{}'", value.replace('\'', "'\\''")));
             }
         }
+        if order.native && !order.domains.is_empty() {
+            env.push(("WAYPOINTS".into(), Some(order.domains.join(",").into())));
+        }
         if !target.is_empty() {
             env.push(("AFL_TARGET_ENV".into(), Some(target.join(" ").into())));
         }
@@ -201,7 +204,7 @@ mod tests {
             program: "/r/t-1/package/t".into(),
             argv: vec!["@@".into()],
             dictionary: None,
-            guided: false,
+            domains: vec![],
             single: false,
             native: false,
             engine_args: String::new(),
@@ -243,7 +246,7 @@ mod tests {
         let all = |order: &mut StartOrder| {
             order.engine_args = "-t 50 -p".into();
             order.dictionary = Some("/r/t.dict".into());
-            (order.guided, order.single) = (true, true);
+            (order.domains, order.single) = (vec!["cmp".into()], true);
         };
         assert_eq!(
             plan(line, all).unwrap(),
@@ -251,8 +254,14 @@ mod tests {
         );
         let twice = |order: &mut StartOrder| order.engine_args = "--domains".into();
         assert_eq!(plan("-p", twice).unwrap(), format!("{HEAD} --domains -- /r/t-1/package/t @@"));
-        let guided = plan("--dsf-record", |order| order.guided = true).unwrap();
+        let heap = |order: &mut StartOrder| order.domains = vec!["heap".into()];
+        let guided = plan("--dsf-record", heap).unwrap();
         assert!(!guided.contains("-p"), "{guided}");
+        let native = |order: &mut StartOrder| (heap(order), order.native = true).0;
+        assert_eq!(
+            plan("", native).unwrap(),
+            format!("WAYPOINTS=heap {HEAD} -p -Q -- /r/t-1/package/t @@")
+        );
     }
 
     #[test]

@@ -406,8 +406,7 @@ fn native_domains(env: &Environment) -> Result<Vec<NativeDomain>, Failure> {
     let list = list.to_string_lossy();
     let mut domains = Vec::new();
     for word in list.split(',').map(str::trim).filter(|word| !word.is_empty()) {
-        let Some(domain) = NativeDomain::ALL.into_iter().find(|domain| domain.name() == word)
-        else {
+        let Some(domain) = NativeDomain::named(word) else {
             let names = NativeDomain::ALL.map(NativeDomain::name).join(", ");
             let cause = format!("WAYPOINTS names {word}, and -Q has only the domains {names}");
             return Err(Failure::new(cause, "set WAYPOINTS to some of them, or unset it"));

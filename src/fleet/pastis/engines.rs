@@ -28,10 +28,9 @@ pub const ENGINES: &[(&str, &str)] = &[
 /// Longest host name; it becomes part of the names of files.
 const LONGEST_HOST: usize = 60;
 
-/// Whether the engine of this name is guided by domains.
-#[must_use]
-pub(crate) fn is_guided(name: &str) -> bool {
-    name.contains('-')
+/// The domains that guide the engine of this name.
+pub(crate) fn domains(name: &str) -> Vec<String> {
+    name.split('-').skip(1).map(str::to_lowercase).collect()
 }
 
 /// Offers all engines, or the one of this name.
@@ -158,7 +157,8 @@ mod tests {
             let last = if domains.is_empty() { "addon".into() } else { domains.join("_") };
             assert_eq!(*module, format!("pastisffuzz.{last}"));
         }
-        assert!(is_guided("FFUZZ-CMP") && !is_guided("FFUZZ"));
+        assert_eq!(domains("FFUZZ-CMP-MEM"), ["cmp", "mem"]);
+        assert!(domains("FFUZZ").is_empty());
     }
 
     #[test]

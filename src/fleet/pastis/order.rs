@@ -11,6 +11,7 @@ use super::engines::{self, ENGINES, VERSION};
 use super::error::{Refusal, shortened};
 use super::messages::{ExecMode, FuzzMode, Level, SeedLocation, StartMessage};
 use super::package::{self, Package};
+use ffuzz_config::options::NativeDomain;
 
 /// A Start that can be carried out. The target is unpacked.
 #[derive(Clone, Debug)]
@@ -25,8 +26,8 @@ pub struct StartOrder {
     /// With `@@` if the target reads a file.
     pub argv: Vec<OsString>,
     pub dictionary: Option<PathBuf>,
-    /// Domains guide.
-    pub guided: bool,
+    /// Those that guide.
+    pub domains: Vec<String>,
     /// The target has no instrumentation.
     pub native: bool,
     /// A process for each run.
@@ -55,8 +56,9 @@ impl StartOrder {
             let word = shortened(word);
             return Err(Refusal::Arguments(format!("{word:?} has a zero byte")));
         }
-        let guided = engines::is_guided(&engine.name);
-        let needs_build = guided || start.fuzz_mode == FuzzMode::Instrumented as i32;
+        let domains = engines::domains(&engine.name);
+        let needs_build = start.fuzz_mode == FuzzMode::Instrumented as i32
+            || domains.iter().any(|name| NativeDomain::named(name).is_none());
         let Some((folder, name, package)) = unpack(start, root, at_work, needs_build)? else {
             return Ok(None);
         };
@@ -82,7 +84,7 @@ impl StartOrder {
             program: package.program,
             argv,
             dictionary: package.dictionary,
-            guided,
+            domains,
             native: !package.instrumented,
             engine: engine.name,
             single: start.exec_mode == ExecMode::SingleExec as i32,
@@ -184,7 +186,7 @@ mod tests {
         assert!(one.name.starts_with("t-") && one.name.len() == 14, "{}", one.name);
         assert_ne!(one.name, read(|start| start.argv.push("-x".into())).unwrap().name);
         assert_ne!(one.name, read(|start| start.package.push(0)).unwrap().name);
-        assert!(one.program.ends_with("package/t") && !one.guided && !one.single);
+        assert!(one.program.ends_with("package/t") && one.domains.is_empty() && !one.single);
     }
 
     #[test]
@@ -216,7 +218,7 @@ mod tests {
     }
 
     #[test]
-    fn programs_without_instrumentation_are_for_an_engine_without_domains() {
+    fn programs_without_instrumentation_are_for_some_engines() {
         let plain = |start: &mut StartMessage| start.package.truncate(64);
         let order = read(plain).unwrap();
         assert!(order.native && !read(|_| {}).unwrap().native);
@@ -227,8 +229,20 @@ mod tests {
         };
         let built = refused(|start| start.fuzz_mode = FuzzMode::Instrumented as i32);
         assert!(built.contains("binary only"), "{built}");
-        let guided = refused(|start| start.engine.as_mut().unwrap().name = "FFUZZ-CMP".into());
-        assert!(guided.contains("binary only"), "{guided}");
+        for engine in ["FFUZZ-CMP", "FFUZZ-CMP-MEM"] {
+            let both = |start: &mut StartMessage| {
+                plain(start);
+                start.engine.as_mut().unwrap().name = engine.into();
+            };
+            let guided = read(both).unwrap_err().to_string();
+            assert!(guided.contains("binary only"), "{guided}");
+        }
+        let heap = |start: &mut StartMessage| {
+            plain(start);
+            start.engine.as_mut().unwrap().name = "FFUZZ-HEAP".into();
+        };
+        let order = read(heap).unwrap();
+        assert!(order.native && order.domains == ["heap"]);
     }
 
     #[test]
@@ -238,6 +252,6 @@ mod tests {
         let stdin = read(|start| start.argv.push("@@".into())).unwrap();
         assert_eq!((stdin.argv.len(), stdin.notes.len()), (1, 1));
         let guided = read(|start| start.engine.as_mut().unwrap().name = "FFUZZ-CMP-MEM".into());
-        assert!(guided.unwrap().guided);
+        assert_eq!(guided.unwrap().domains, ["cmp", "mem"]);
     }
 }

@@ -77,11 +77,22 @@ SHORT_NAMES = {
 }
 
 
+# Domains that need no instrumentation.
+NATIVE = frozenset({"heap", "mem", "out", "perf", "slow"})
+
+
+def plain_domains(path):
+    """The domain of a program without instrumentation is the end of its name: NAME-heap."""
+    return NATIVE & {path.name.rpartition("-")[2]}
+
+
 def accept_plain(path, domains):
     """The same for a program without instrumentation: only without a target that has some."""
-    rivals = [other for other in sorted(path.parent.iterdir()) if elf.is_plain(other)]
+    plain = (other for other in sorted(path.parent.iterdir()) if elf.is_plain(other))
+    rivals = [other for other in plain if plain_domains(other) == domains]
     is_first = bool(rivals) and rivals[0].name == path.name
-    if domains or not is_first or any(found.machine == elf.X86_64 for _, found in elf.folder(path)):
+    built = [found for _, found in elf.folder(path) if found.machine == elf.X86_64]
+    if not is_first or any(not domains or found.domains == domains for found in built):
         return False, None, None
     return True, ExecMode.SINGLE_EXEC, FuzzMode.BINARY_ONLY
 
