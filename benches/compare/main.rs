@@ -1,8 +1,8 @@
 //! `make compare`: edges that kinds of fuzzers reach in equal CPU time, on libraries of Debian's sources.
 //!
 //! Every campaign adds a line to a rows file; the report is made of the lines of that file. Settings, from the
-//! environment: QUICK, TARGETS, KINDS, KIND, BASE, TIME (CPU seconds), ROUNDS, CORE, ROWS (the file). CONTRIBUTING.md
-//! says how to read the tables.
+//! environment: QUICK, TARGETS, KINDS, KIND, BASE, SEEDS, TIME (CPU seconds), ROUNDS, CORE, ROWS (the file).
+//! CONTRIBUTING.md says how to read the tables.
 
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "a benchmark prints its figures")]
 
@@ -33,7 +33,7 @@ use row::Row;
 use run::{Campaign, Outcome};
 
 /// Of every side, so that none is faster by shorter inputs.
-const LONGEST_INPUT: &str = "4096";
+const LONGEST_INPUT: u64 = 4096;
 const QUICK_TARGETS: usize = 4;
 /// Edges after the seeds count from the first point on; a fuzzer without so many runs has not started.
 const FEWEST_RUNS: u64 = 10;
@@ -62,6 +62,8 @@ fn main() {
 
 struct Settings {
     targets: Vec<String>,
+    /// A folder for each target, instead of its own seeds.
+    seeds: Option<PathBuf>,
     kinds: Vec<Kind>,
     base: Option<String>,
     budget: f64,
@@ -113,8 +115,21 @@ impl Settings {
                 "give CPU seconds, one or more",
             ));
         }
+        let targets = targets(quick)?;
+        let seeds = setting("SEEDS").map(PathBuf::from);
+        if let Some(seeds) = &seeds {
+            for folder in targets.iter().map(|target| seeds.join(target)) {
+                fs::read_dir(&folder).map_err(|error| {
+                    fail(
+                        format!("{}: {error}", folder.display()),
+                        "SEEDS has a folder with seeds for each of TARGETS",
+                    )
+                })?;
+            }
+        }
         Ok(Self {
-            targets: targets(quick)?,
+            targets,
+            seeds,
             kinds,
             base,
             budget,
@@ -123,6 +138,14 @@ impl Settings {
             rows: setting("ROWS").map_or_else(|| folder.join("rows.jsonl"), PathBuf::from),
             folder,
         })
+    }
+}
+
+/// What a row calls a target with seeds from this folder.
+fn label(target: &str, seeds: Option<&Path>) -> String {
+    match seeds.and_then(Path::file_name) {
+        Some(name) => format!("{target}+{}", name.display()),
+        None => target.to_owned(),
     }
 }
 
@@ -191,8 +214,8 @@ impl Compare {
                     let row = self.campaign(target, kind, built)?;
                     done += 1;
                     eprintln!(
-                        "compare: {done} of {all}: {target}, {}: {} edges, {} runs, {:.1} CPU s",
-                        row.kind, row.edges, row.runs, row.cpu
+                        "compare: {done} of {all}: {}, {}: {} edges, {} runs, {:.1} CPU s",
+                        row.target, row.kind, row.edges, row.runs, row.cpu
                     );
                     self.append(&row)?;
                 }
@@ -223,8 +246,9 @@ impl Compare {
 
     /// Seeds go on where the rows of this kind end, so that no campaign is made twice.
     fn campaign(&self, target: &str, kind: &Kind, built: &Built) -> Result<Row, Failure> {
+        let label = label(target, self.settings.seeds.as_deref());
         let same =
-            |row: &&Row| row.target == target && row.kind == kind.name && row.build == built.id;
+            |row: &&Row| row.target == label && row.kind == kind.name && row.build == built.id;
         let seed = 1 + self.rows().iter().filter(same).map(|row| row.seed).max().unwrap_or(0);
         let work = self.settings.folder.join(format!("run-{}", std::process::id()));
         let _ = fs::remove_dir_all(&work);
@@ -256,7 +280,7 @@ impl Compare {
             count.ok_or_else(|| broken(format!("the edges of {target} cannot be counted")))?;
         let row = self.row(target, kind, built, &campaign, &outcome, count);
         let _ = fs::remove_dir_all(&work);
-        Ok(Row { time, seed, runs, ..row })
+        Ok(Row { time, seed, runs, target: label, ..row })
     }
 
     fn row(
@@ -306,7 +330,11 @@ impl Compare {
     fn command(&self, target: &str, kind: &Kind, built: &Built, seed: u64, out: &Path) -> Command {
         let program = built.program(target);
         let beside = |ending: &str| built.folder.join(format!("{target}{ending}"));
-        let (seeds, dictionary) = (beside("-seeds"), beside(".dict"));
+        let own = self.settings.seeds.as_ref().map(|seeds| seeds.join(target));
+        let (seeds, dictionary) = (own.unwrap_or_else(|| beside("-seeds")), beside(".dict"));
+        let lengths = fs::read_dir(&seeds).into_iter().flatten().flatten();
+        let lengths = lengths.filter_map(|entry| Some(entry.metadata().ok()?.len()));
+        let longest = lengths.max().unwrap_or_default().max(LONGEST_INPUT).to_string();
         let mut command;
         if kind.fuzzer == Fuzzer::Libfuzzer {
             let folders = ["queue", "crashes"].map(|name| out.join("default").join(name));
@@ -320,7 +348,7 @@ impl Compare {
                 "-close_fd_mask=3",
                 "-timeout=5",
             ]);
-            command.arg(format!("-max_len={LONGEST_INPUT}")).arg(format!("-seed={seed}"));
+            command.arg(format!("-max_len={longest}")).arg(format!("-seed={seed}"));
             command.arg(format!("-artifact_prefix={}/", folders[1].display()));
             if kind.dictionary {
                 command.arg(format!("-dict={}", dictionary.display()));
@@ -328,7 +356,7 @@ impl Compare {
             command.args(&kind.options).arg(&folders[0]).arg(seeds);
         } else {
             command = Command::new(&built.fuzzer);
-            command.args(["-G", LONGEST_INPUT]);
+            command.args(["-G", &longest]);
             // With a fixed seed ffuzz decides nothing by time, which is not how it is used.
             if !is_ours(kind.fuzzer) {
                 command.args(["-s", &seed.to_string()]);
@@ -383,7 +411,8 @@ impl Compare {
     fn functions(&self, rows: &[Row]) -> Functions {
         let mut functions = BTreeMap::new();
         for row in rows {
-            let program = self.neutral.program(&row.target);
+            let target = row.target.split('+').next().unwrap_or_default();
+            let program = self.neutral.program(target);
             if !functions.contains_key(&row.target) && program.exists() {
                 functions.insert(row.target.clone(), symbols(&program));
             }
