@@ -114,6 +114,8 @@ pub struct Fuzzer<M> {
     pub(super) comparing: Comparing,
     /// The search for lengths and offsets so far.
     pub(super) measuring: Measuring,
+    /// What trimming has taken.
+    pub(super) trimming: Effort,
     /// Whether havoc keeps them right.
     pub(super) resizing: Bandit,
     pub(super) donors: DonorPool,
@@ -159,6 +161,7 @@ impl<M: ForeignMutators> Fuzzer<M> {
             unrepeated: HashSet::new(),
             comparing: Comparing::default(),
             measuring: Measuring::default(),
+            trimming: Effort::default(),
             resizing: Bandit::new(2),
             donors: DonorPool::default(),
             buffer: Buffer::default(),

@@ -44,6 +44,11 @@ impl Trim {
         self
     }
 
+    /// Whether the last proposal is part of a pass whose blocks are shorter than the input divided by this.
+    pub(crate) fn is_finer_than(&self, divisor: usize) -> bool {
+        self.block < block_for(self.len, divisor)
+    }
+
     /// Writes `input` without one block into `out` and returns the place of that block; None at
     /// the end. `input` is the seed as it is now, that is the last accepted proposal. The first
     /// block of each pass is never tried: it holds the magic number of most formats.

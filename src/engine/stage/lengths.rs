@@ -3,7 +3,7 @@
 
 use std::collections::HashMap;
 
-use super::share::{FIRST_RUNS, Left, SLICE_TIME, Stop, taken};
+use super::share::{Left, Stop, taken};
 use super::{Stage, StageEnd};
 use crate::corpus::{Length, Origin, SeedId, Step};
 use crate::fuzzer::Effort;
@@ -94,8 +94,7 @@ impl<D: Door> Stage<D> for Lengths {
 
 fn has_share<D: Door>(door: &D) -> bool {
     let fuzzer = door.fuzzer();
-    let slice = Effort { runs: FIRST_RUNS.into(), time: SLICE_TIME };
-    !Left::of(door, fuzzer.measuring.spent, fuzzer.mutation.length_share).is_used_by(slice)
+    Left::of(door, fuzzer.measuring.spent, fuzzer.mutation.length_share).has_slice()
 }
 
 /// Runs with one thing changed, and what they lose of the seed's own edges.

@@ -48,6 +48,11 @@ impl Left {
         Self { amount, counts_time }
     }
 
+    /// Whether it is worth beginning with a piece of work.
+    pub(super) fn has_slice(self) -> bool {
+        !self.is_used_by(Effort { runs: FIRST_RUNS.into(), time: SLICE_TIME })
+    }
+
     /// Whether this uses it up.
     pub(super) fn is_used_by(self, done: Effort) -> bool {
         let done = if self.counts_time { done.time.as_secs_f64() } else { done.runs as f64 };
