@@ -122,7 +122,7 @@ impl Settings {
                 fs::read_dir(&folder).map_err(|error| {
                     fail(
                         format!("{}: {error}", folder.display()),
-                        "SEEDS has a folder with seeds for each of TARGETS",
+                        "SEEDS=FOLDER has a folder of seeds for each of TARGETS",
                     )
                 })?;
             }

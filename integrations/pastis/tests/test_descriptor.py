@@ -93,7 +93,7 @@ class Descriptors(unittest.TestCase):
         self.assertEqual(Heap.accept_file(heap), binary)
         for engine, path in [(Plain, heap), (Heap, plain), (Plain, stack), (CmpMem, heap)]:
             self.assertEqual(engine.accept_file(path), (False, None, None))
-        # A build without domains takes the place of the first, one with this domain that of the second.
+        # A build without domains is preferred to the first, one with this domain to the second.
         self.put("c", program())
         self.assertFalse(Plain.accept_file(plain)[0])
         self.assertEqual(Heap.accept_file(heap), binary)
