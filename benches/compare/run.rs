@@ -86,14 +86,16 @@ impl Campaign {
     fn start(&self, starts: &mut u32) -> Pid {
         *starts += 1;
         let log = File::options().create(true).append(true).open(&self.log).expect("log");
-        let mut command = Command::new("taskset");
-        command.args(["-c", &self.core.to_string()]).arg(self.command.get_program());
+        // A compare that is ended leaves no campaign behind.
+        let mut command = Command::new("setpriv");
+        command.args(["--pdeathsig", "TERM", "taskset", "-c", &self.core.to_string()]);
+        command.arg(self.command.get_program());
         command.args(self.command.get_args()).env_clear();
         for (name, value) in self.command.get_envs() {
             command.env(name, value.unwrap_or_default());
         }
         command.stdin(Stdio::null()).stdout(log.try_clone().expect("log")).stderr(log);
-        let child = command.spawn().expect("taskset of Debian's util-linux starts");
+        let child = command.spawn().expect("setpriv of Debian's util-linux starts");
         Pid::from_raw(child.id().cast_signed())
     }
 

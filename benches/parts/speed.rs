@@ -2,9 +2,10 @@
 //! harnesses the edges that each side's inputs reach in a build that none of them made.
 //!
 //! `FFUZZ_BENCH_SECONDS` (20) a campaign, `FFUZZ_BENCH_PAIRS` (5) rounds, `FFUZZ_BENCH_CORE` (the last that is
-//! allowed), `FFUZZ_BENCH_CASE` (words in the title of the cases that are wanted). A round runs every side of a case
-//! once; each second round goes backwards. A ratio is that of the two sides in one round. A rate is the executions that
-//! a fuzzer counted by the time from its start to its end, start-up included, on all sides alike.
+//! allowed), `FFUZZ_BENCH_CASE` (words in the title of the cases that are wanted), `FFUZZ_BENCH_BASE` (the executable
+//! of another revision, which is one more side with targets of its own). A round runs every side of a case once; each
+//! second round goes backwards. A ratio is that of the two sides in one round. A rate is the executions that a fuzzer
+//! counted by the time from its start to its end, start-up included, on all sides alike.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -63,6 +64,7 @@ pub(super) struct Speed<'a> {
     seconds: u32,
     rounds: usize,
     core: usize,
+    base: Option<PathBuf>,
 }
 
 impl<'a> Speed<'a> {
@@ -83,6 +85,7 @@ impl<'a> Speed<'a> {
             seconds: setting("FFUZZ_BENCH_SECONDS").unwrap_or(20),
             rounds: setting("FFUZZ_BENCH_PAIRS").unwrap_or(5),
             core,
+            base: std::env::var_os("FFUZZ_BENCH_BASE").map(PathBuf::from),
         }
     }
 
@@ -108,7 +111,13 @@ impl<'a> Speed<'a> {
             wanted: in_process,
         };
         let target = self.build(OURS, harness, IN_PROCESS, "");
-        let others = vec![new, debian, libfuzzer];
+        let mut others = vec![new, debian, libfuzzer];
+        others.extend(self.base.as_ref().map(|base| Side {
+            name: "the other revision".into(),
+            fuzzer: Fuzzer::afl(base, false),
+            target: self.build(&format!("{} cc", base.display()), harness, IN_PROCESS, ""),
+            wanted: "≥ 0.98",
+        }));
         Case { title: "persistent", harness, arguments: &[], ours: ours(target, &[]), others }
     }
 
