@@ -17,8 +17,8 @@
 
 #define FFUZZ_CHANNEL_ENV "FFUZZ_CHANNEL"
 #define FFUZZ_CHANNEL_MAGIC 0x5a5a4646u /* "FFZZ" in memory */
-#define FFUZZ_CHANNEL_VERSION 1u
-#define FFUZZ_CHANNEL_HEADER 4096u /* the tables and maps begin behind it */
+#define FFUZZ_CHANNEL_VERSION 2u
+#define FFUZZ_CHANNEL_HEADER 8192u /* the tables and maps begin behind it */
 #define FFUZZ_PAGE 4096u           /* every region begins on a page border */
 
 /* Bits of ffuzz_channel.features; those of runs also of .offered. */
@@ -30,9 +30,9 @@
 
 #define FFUZZ_RUNS_OFFSET 1024u  /* of struct ffuzz_runs */
 #define FFUZZ_PATHS_OFFSET 1280u /* of uint64_t[FFUZZ_MOST_CASES]: what was asked for by `paths` */
-#define FFUZZ_CASES_OFFSET 2048u /* of struct ffuzz_case[FFUZZ_MOST_CASES] */
-#define FFUZZ_INPUT_OFFSET 2560u /* of struct ffuzz_input, up to the end of the header */
-#define FFUZZ_MOST_CASES 64u
+#define FFUZZ_CASES_OFFSET 3328u /* of struct ffuzz_case[FFUZZ_MOST_CASES] */
+#define FFUZZ_INPUT_OFFSET 5376u /* of struct ffuzz_input, up to the end of the header */
+#define FFUZZ_MOST_CASES 256u
 #define FFUZZ_TICK 256u
 /* Bytes for the test cases of one batch; the largest single one, 1 MiB, fits. */
 #define FFUZZ_ARENA 0x200000u

@@ -22,6 +22,8 @@ pub struct Traits {
     pub deferred: bool,
     /// A loop of `ffuzz-cc`: by hand it takes the inputs before its own that a variable names.
     pub replays: bool,
+    /// A program of `ffuzz-cc`, of this version or another one.
+    pub takes_channel: bool,
     /// A harness with the driver of AFL++: by hand it runs the files on its command line.
     pub runs_files: bool,
     /// A loop of AFL++ 4.20 or newer: it goes on only below a fork server, which is greeted first.
@@ -96,6 +98,7 @@ pub fn inspect(path: &Path, is_emulated: bool) -> Result<Traits, TargetError> {
         kin: if instrumented { Kin::Plain } else { kin(path, &content) },
         persistent: contains(&content, b"##SIG_AFL_PERSISTENT##\0"),
         replays: contains(&content, b"FFUZZ_REPLAY\0"),
+        takes_channel: contains(&content, b"FFUZZ_CHANNEL\0"),
         runs_files: contains(&content, b"AFL_DRIVER_CLOSE_FD_MASK\0"),
         greets: contains(&content, b"wrong forkserver message from AFL++ tool"),
         deferred: contains(&content, b"##SIG_AFL_DEFER_FORKSRV##\0"),

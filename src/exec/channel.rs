@@ -17,8 +17,8 @@ pub(super) const ENV: &str = "FFUZZ_CHANNEL";
 pub(super) const TARGET_FD: i32 = 197;
 
 const MAGIC: u32 = 0x5a5a_4646;
-const VERSION: u32 = 1;
-const HEADER: usize = 4096;
+const VERSION: u32 = 2;
+pub(super) const HEADER: usize = 8192;
 const PAGE: u64 = 4096;
 
 /// Largest edge map that is accepted: AFL's own limit.
@@ -527,18 +527,21 @@ mod tests {
         })
     }
 
+    /// Each part of the channel in the tests has the size of the header.
+    const PART: u32 = HEADER as u32;
+
     fn fill_well(target: &mut SharedMap) {
         let mut put = |offset: usize, value: u32| target.words_mut(offset, 1)[0] = value;
-        put(field::ACCEPTED, 1);
-        put(field::SIZE, 5 * 4096);
-        put(field::MAP_OFFSET, 4096);
+        put(field::ACCEPTED, VERSION);
+        put(field::SIZE, 5 * PART);
+        put(field::MAP_OFFSET, PART);
         put(field::MAP_SIZE, 10);
-        put(field::DOMAINS_OFFSET, 2 * 4096);
+        put(field::DOMAINS_OFFSET, 2 * PART);
         put(field::DOMAIN_COUNT, 1);
-        put(2 * 4096 + 4, 7);
-        put(field::DSF_OFFSET, 3 * 4096);
+        put(2 * HEADER + 4, 7);
+        put(field::DSF_OFFSET, 3 * PART);
         put(field::DSF_TOTAL, 7);
-        put(field::TOUCHED_OFFSET, 4 * 4096);
+        put(field::TOUCHED_OFFSET, 4 * PART);
         put(field::TOUCHED_CAPACITY, 7);
     }
 
@@ -553,9 +556,9 @@ mod tests {
             let mut put = |offset: usize, value: u32| target.words_mut(offset, 1)[0] = value;
             put(field::FEATURES, features);
             put(field::SIZE, size as u32);
-            put(field::ARENA_OFFSET, 5 * 4096);
-            put(field::VIRGIN_OFFSET, 5 * 4096 + runs::ARENA as u32);
-            put(field::BARS_OFFSET, 6 * 4096 + runs::ARENA as u32);
+            put(field::ARENA_OFFSET, 5 * PART);
+            put(field::VIRGIN_OFFSET, 5 * PART + runs::ARENA as u32);
+            put(field::BARS_OFFSET, 6 * PART + runs::ARENA as u32);
             accepted(offer).unwrap().unwrap().runs.is_some()
         };
         assert!(runs(true, RUNS));
@@ -578,17 +581,17 @@ mod tests {
     #[test]
     fn regions_outside_of_the_channel_are_refused() {
         let bad = [
-            (field::MAP_SIZE, 5 * 4096),
+            (field::MAP_SIZE, 5 * PART),
             (field::MAP_OFFSET, 100),
             (field::MAP_OFFSET + 4, 1),
             (field::DSF_TOTAL, 1 << 20),
             (field::DOMAIN_COUNT, 1 << 30),
             (field::TOUCHED_OFFSET, 0xffff_f000),
             (field::SIZE + 4, 1),
-            (field::ACCEPTED, 2),
-            (2 * 4096, 1),
-            (2 * 4096 + 4, 8),
-            (2 * 4096 + 8, 9),
+            (field::ACCEPTED, VERSION + 1),
+            (2 * HEADER, 1),
+            (2 * HEADER + 4, 8),
+            (2 * HEADER + 8, 9),
         ];
         for (offset, value) in bad {
             let result = offer_with(|_, target| {
@@ -603,7 +606,7 @@ mod tests {
     fn impossible_touched_keys_are_dropped_and_an_overflow_is_seen() {
         let mut channel = offer_with(|_, target| {
             fill_well(target);
-            target.words_mut(4 * 4096, 3).copy_from_slice(&[6, 7, 2]);
+            target.words_mut(4 * HEADER, 3).copy_from_slice(&[6, 7, 2]);
             target.words_mut(field::TOUCHED_COUNT, 1)[0] = 3;
         })
         .unwrap()

@@ -209,6 +209,11 @@ impl Setup {
             && (self.traits.persistent || self.options.force_persistent)
     }
 
+    /// Whether the program knows a channel, if not the one of this version.
+    pub(super) fn takes_channel(&self) -> bool {
+        self.traits.takes_channel
+    }
+
     pub(super) fn deferred(&self) -> bool {
         self.traits.deferred || self.options.force_deferred
     }

@@ -111,11 +111,13 @@ fn a_map_that_changes_between_starts_is_followed() {
 
 #[test]
 fn an_older_runtime_is_run_by_pipes() {
-    let dir = TestDir::with_seed("QUIX");
-    let flags = format!("-I{}", repository("runtime").display());
-    let older = plain("older.c", &flags);
-    let done = dir.fuzz("-s 1 -E 3000", &older, "").run().expect(0);
-    done.says("the target's runtime is older than this fuzzer").says("rebuild it");
-    assert_eq!(dir.stats()["run_mode"], "pipe");
-    assert_eq!(dir.crashes().len(), 1);
+    for version in ["", " -DOTHER_VERSION"] {
+        let dir = TestDir::with_seed("QUIX");
+        let flags = format!("-I{}{version}", repository("runtime").display());
+        let older = plain("older.c", &flags);
+        let done = dir.fuzz("-s 1 -E 3000", &older, "").run().expect(0);
+        done.says("the target's runtime is of another version of ffuzz").says("rebuild it");
+        assert_eq!(dir.stats()["run_mode"], "pipe");
+        assert_eq!(dir.crashes().len(), 1);
+    }
 }

@@ -1,9 +1,10 @@
 /* A target with a runtime of an earlier version, built by an ordinary compiler: it accepts the channel
- * for its maps, and runs are ordered by AFL's pipes. One edge for each right letter of "QUIZ", a crash
- * behind the last. */
+ * for its maps, and runs are ordered by AFL's pipes; with OTHER_VERSION it knows another channel. One
+ * edge for each right letter of "QUIZ", a crash behind the last. */
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/shm.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -14,15 +15,19 @@ static uint8_t *edges;
 
 static void accept_channel(void) {
   const char *fd = getenv(FFUZZ_CHANNEL_ENV);
-  uint64_t size = 2 * FFUZZ_PAGE;
+#ifdef OTHER_VERSION
+  edges = shmat(atoi(getenv(id_variable)), NULL, 0);
+  return;
+#endif
+  uint64_t size = FFUZZ_CHANNEL_HEADER + FFUZZ_PAGE;
   if (!fd || ftruncate(atoi(fd), (off_t)size)) _exit(9);
   struct ffuzz_channel *c = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, atoi(fd), 0);
   if (c == MAP_FAILED || c->magic != FFUZZ_CHANNEL_MAGIC) _exit(9);
   c->size = size;
-  c->map_offset = FFUZZ_PAGE;
+  c->map_offset = FFUZZ_CHANNEL_HEADER;
   c->map_size = 5;
   c->accepted = FFUZZ_CHANNEL_VERSION;
-  edges = (uint8_t *)c + FFUZZ_PAGE;
+  edges = (uint8_t *)c + FFUZZ_CHANNEL_HEADER;
 }
 
 static void run(void) {

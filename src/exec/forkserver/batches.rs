@@ -16,6 +16,9 @@ use ffuzz_sys::process::Doing;
 /// Time limit of a batch: the hand-over is a thousandth of it, and the screen stays responsive.
 const BATCH_TIME: Duration = Duration::from_millis(2);
 
+/// Test cases of a batch whose size does not depend on the clock.
+const STEADY_CASES: usize = 64;
+
 /// A batch that takes longer than this was planned by the speed of other inputs: it ends early.
 const LONGEST_BATCH: Duration = Duration::from_millis(250);
 
@@ -248,7 +251,7 @@ impl ForkServer {
     /// Longer batches while runs are quick, at most twice the last size: a single slow run proves little.
     fn adapt(&mut self, run: Duration) {
         if self.setup.options.steady_batches {
-            self.cases = MOST_CASES;
+            self.cases = STEADY_CASES;
             return;
         }
         let fitting = BATCH_TIME.as_nanos() / run.as_nanos().max(1);

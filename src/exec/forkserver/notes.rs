@@ -10,7 +10,7 @@ const MANY_IDLE_ENDS: u32 = 3;
 /// Kinds of notes.
 #[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
 pub(super) enum ModeNote {
-    OldRuntime,
+    OtherRuntime,
     Refused,
     CopiedCounters,
     LateModule,
@@ -50,11 +50,14 @@ impl ForkServer {
             );
             return Some((ModeNote::Refused, text));
         }
-        let old = session.maps.channel().is_some() && session.runs.is_none();
-        let text = "the target's runtime is older than this fuzzer: runs use AFL's pipes; \
+        let is_other = match session.maps.channel() {
+            Some(_) => session.runs.is_none(),
+            None => self.setup.takes_channel(),
+        };
+        let text = "the target's runtime is of another version of ffuzz: runs use AFL's pipes; \
                     rebuild it for more speed";
-        (old && self.setup.options.run_mode != RunMode::Pipe)
-            .then(|| (ModeNote::OldRuntime, text.into()))
+        (is_other && self.setup.options.run_mode != RunMode::Pipe)
+            .then(|| (ModeNote::OtherRuntime, text.into()))
     }
 
     fn counters(&self) -> Option<(ModeNote, String)> {
