@@ -100,7 +100,7 @@ demo: setup
 
 # What costs least comes first, and what fetches most last.
 test: setup-test
-	@test -e $(TARGET_DIR)/debug/ffuzz || echo 'the tests are compiled: 3 GB in $(TARGET_DIR), about 15 CPU minutes; they run for another 12'
+	@test -e $(TARGET_DIR)/debug/ffuzz || echo 'the tests are compiled: 3 GB in $(TARGET_DIR), about 11 CPU minutes; they run for another 12'
 	@scripts/run-tests.sh --begin
 	@$(MAKE) --no-print-directory check
 	@$(PROGRESS) 'compiling the tests' $(CARGO) $(RUN_TESTS) --locked --no-run

@@ -98,7 +98,7 @@ pub fn inspect(path: &Path, is_emulated: bool) -> Result<Traits, TargetError> {
         kin: if instrumented { Kin::Plain } else { kin(path, &content) },
         persistent: contains(&content, b"##SIG_AFL_PERSISTENT##\0"),
         replays: contains(&content, b"FFUZZ_REPLAY\0"),
-        takes_channel: contains(&content, b"FFUZZ_CHANNEL\0"),
+        takes_channel: takes_channel(&content),
         runs_files: contains(&content, b"AFL_DRIVER_CLOSE_FD_MASK\0"),
         greets: contains(&content, b"wrong forkserver message from AFL++ tool"),
         deferred: contains(&content, b"##SIG_AFL_DEFER_FORKSRV##\0"),
@@ -106,6 +106,11 @@ pub fn inspect(path: &Path, is_emulated: bool) -> Result<Traits, TargetError> {
             .iter()
             .any(|name| contains(&content, name)),
     })
+}
+
+/// Whether `ffuzz-cc` has built a program: its runtime looks for a channel, of this version or another one.
+pub(super) fn takes_channel(program: &[u8]) -> bool {
+    contains(program, b"FFUZZ_CHANNEL\0")
 }
 
 /// Whether a library was linked by `ffuzz-cc`: the program's runtime has its maps (`runtime/stub.c`).

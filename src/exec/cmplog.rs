@@ -11,7 +11,7 @@ use std::path::Path;
 use object::{Architecture, Object, ObjectSection, ObjectSymbol, SectionKind};
 
 use super::TargetError;
-use super::channel;
+use super::binary;
 use super::handshake::Runtime;
 use super::objects::Objects;
 use ffuzz_engine::comparison::{ComparisonKind, ComparisonLog, OwnLog};
@@ -273,7 +273,7 @@ fn add_routine(log: &mut OwnLog, key: u32, layout: &Layout, record: &[u8]) {
 pub(super) fn check(program: &Path, env: &[(OsString, OsString)]) -> Result<(), TargetError> {
     let content = fs::read(program).unwrap_or_default();
     let Ok(file) = object::File::parse(&*content) else { return Ok(()) };
-    if is_ours(&content) || calls_log(&file).unwrap_or(true) {
+    if binary::takes_channel(&content) || calls_log(&file).unwrap_or(true) {
         return Ok(());
     }
     let objects = Objects::of(program, env).map(|objects| objects.files).unwrap_or_default();
@@ -281,11 +281,6 @@ pub(super) fn check(program: &Path, env: &[(OsString, OsString)]) -> Result<(), 
         return Ok(());
     }
     Err(TargetError::NotLogging)
-}
-
-fn is_ours(content: &[u8]) -> bool {
-    let name = channel::ENV.as_bytes();
-    content.windows(name.len()).any(|window| window == name)
 }
 
 fn is_of_log(name: &[u8]) -> bool {

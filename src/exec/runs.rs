@@ -14,8 +14,8 @@ use ffuzz_engine::mutate::MAX_INPUT;
 use ffuzz_sys::futex;
 use ffuzz_sys::memory::SharedMap;
 
-/// Maximum number of test cases in a batch. A hand-over is two switches between processes, up to 20 us where a switch
-/// also clears branch predictors: with 64 cases that is a third of the time of runs of a microsecond.
+/// Maximum number of test cases in a batch. A hand-over is two switches between processes, 12 to 19 us on a virtual
+/// machine: with 64 cases that is a quarter of the time of runs that take a microsecond.
 pub(super) const MOST_CASES: usize = 256;
 /// Bytes for the test cases of one batch.
 pub(super) const ARENA: usize = 2 << 20;

@@ -110,7 +110,7 @@ fn a_map_that_changes_between_starts_is_followed() {
 }
 
 #[test]
-fn an_older_runtime_is_run_by_pipes() {
+fn a_runtime_of_another_version_is_run_by_pipes() {
     for version in ["", " -DOTHER_VERSION"] {
         let dir = TestDir::with_seed("QUIX");
         let flags = format!("-I{}{version}", repository("runtime").display());
