@@ -127,7 +127,7 @@ check:
 bench: setup-test
 	@$(MAKE) --no-print-directory all
 	CARGO_TARGET_DIR='$(TARGET_DIR)' benches/peers.sh
-	$(CARGO) bench --locked
+	$(CARGO) bench --locked --bench ratios
 
 # With the profile `lab`, so that the answer to an edit does not wait for a release build.
 compare: setup-test

@@ -50,14 +50,20 @@ fn fail(cause: String, remedy: &str) -> Failure {
 }
 
 fn main() {
-    // Under `cargo test --benches` there is nothing to measure.
-    if !std::env::args().any(|word| word == "--bench") {
+    let words: Vec<String> = std::env::args().skip(1).collect();
+    if !is_wanted(&words) {
         return;
     }
     if let Err(failure) = Settings::read().and_then(|settings| Compare::new(settings)?.run()) {
         eprintln!("compare: {}\ncompare: {}", failure.cause, failure.remedy);
         std::process::exit(1);
     }
+}
+
+/// `cargo test --benches` measures nothing, and `cargo bench -- speed` only what it names.
+fn is_wanted(words: &[String]) -> bool {
+    let (options, names): (Vec<&String>, Vec<&String>) = words.iter().partition(|word| word.starts_with('-'));
+    options.iter().any(|option| *option == "--bench") && names.iter().all(|name| *name == "compare")
 }
 
 struct Settings {
