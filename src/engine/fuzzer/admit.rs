@@ -414,12 +414,16 @@ fn look_again<D: Door>(
 ) -> Result<Outcome, D::Error> {
     let room = longest_timeout(door);
     let (timeout, judging) = (Some(patient), Judging::InTime { room });
+    let spent = |door: &D| door.fuzzer().target().spent().whole();
+    let before = spent(door);
     let seen = door.run(Run { timeout, judging, ..Run::of(&candidate.bytes) });
+    // An executor may verify a hang by runs of its own, each as long.
+    let waited = spent(door).saturating_sub(before);
+    door.fuzzer_mut().admission.waited += waited;
     let (exit, verdict, duration) = match seen {
         Err(error) if error.is_interruption() => (ExitKind::Hang, None, door.fuzzer().timeout()),
         seen => {
             let Seen { exit, verdict, duration, .. } = seen?;
-            door.fuzzer_mut().admission.waited += duration;
             (exit, verdict, duration)
         }
     };

@@ -85,3 +85,37 @@ pub fn run_turn<D: Door>(door: &mut D, id: SeedId) -> Result<f64, D::Error> {
     }
     Ok(door.fuzzer().cost_since(before))
 }
+
+#[cfg(test)]
+mod tests {
+    use std::cell::Cell;
+    use std::rc::Rc;
+    use std::time::Duration;
+
+    use super::fake::Search;
+    use crate::corpus::Origin;
+    use crate::executor::ExitKind;
+    use crate::fake::FakeExecutor;
+    use crate::fuzzer::door::Door as _;
+    use crate::mutate::Candidate;
+
+    /// With breakpoints, an executor makes more runs than the one that it reports.
+    #[test]
+    fn all_that_the_proof_of_a_hang_takes_counts_as_waiting() {
+        let seconds = Duration::from_secs;
+        let clock = Rc::new(Cell::new(seconds(1)));
+        let (inner, is_second) = (clock.clone(), Cell::new(false));
+        let executor = FakeExecutor::new(8, vec![], move |_, edges, _| {
+            edges[0] = 1;
+            // The second run is reported as one of a second, and takes three.
+            inner.set(seconds(if is_second.replace(true) { 1 } else { 3 }));
+            ExitKind::Hang
+        });
+        let mut search = Search::of(executor.timed_by(&clock));
+        search.0.set_timeout(Duration::from_millis(20));
+        search.try_out(&Candidate { bytes: b"a".into(), origin: Origin::injected(0) }).unwrap();
+        assert_eq!(search.1, [b"a"]);
+        assert_eq!(search.0.target().spent().whole(), seconds(4));
+        assert_eq!(search.0.effort().time, seconds(1));
+    }
+}
