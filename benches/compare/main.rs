@@ -62,7 +62,8 @@ fn main() {
 
 /// `cargo test --benches` measures nothing, and `cargo bench -- speed` only what it names.
 fn is_wanted(words: &[String]) -> bool {
-    let (options, names): (Vec<&String>, Vec<&String>) = words.iter().partition(|word| word.starts_with('-'));
+    let (options, names): (Vec<&String>, Vec<&String>) =
+        words.iter().partition(|word| word.starts_with('-'));
     options.iter().any(|option| *option == "--bench") && names.iter().all(|name| *name == "compare")
 }
 
