@@ -8,6 +8,7 @@
 #undef FUZZFACTORY_REGISTER_DOMAIN
 #define FUZZFACTORY_REGISTER_DOMAIN(Class) static_assert(true)
 
+#include "ffuzz-conditions.hpp"
 #include "ffuzz-counters.hpp"
 #include "ffuzz-declared.hpp"
 #include "ffuzz-exec.hpp"
@@ -31,6 +32,7 @@ template <class Domain> static void addIf(bool IsWanted, PassBuilder &PB, const 
 static void addNamed(PassBuilder &PB, StringRef Name) {
   if (Name == "words") addWords(PB);
   if (Name == "log") addLog(PB);
+  if (Name == "conditions") addConditions(PB);
   if (Name == "never-zero") addNeverZero(PB);
   if (Name == "deny-exec") addDenyExec(PB);
 #define DOMAIN(Known, Class) addIf<Class>(Name == Known, PB, #Class)

@@ -35,6 +35,7 @@ const HEADERS: &[&str] = &[
     "ffuzz-allocations.hpp",
     "ffuzz-variables.hpp",
     "ffuzz-declared.hpp",
+    "ffuzz-conditions.hpp",
     "ffuzz-counters.hpp",
     "ffuzz-words.hpp",
     "ffuzz-words-pass.hpp",

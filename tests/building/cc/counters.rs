@@ -1,5 +1,6 @@
-//! What the counters of coverage see: edges that are hit 256 times.
+//! What the counters of coverage see: edges that are hit 256 times, and each condition of a folded branch.
 
+use std::collections::BTreeSet;
 use std::process::Command;
 
 use crate::compiling::{Bench, clangs};
@@ -60,4 +61,32 @@ fn counters_skip_zero_without_words_and_only_if_asked() {
     assert_eq!(are_distinguished(&bench), [false; 2]);
     let bench = looping(&[], "-O2");
     assert_eq!(are_distinguished(&bench), [false; 2]);
+}
+
+/// From -O1 on, both chains are a branch on one value.
+const CHAINS: &str = "#include <stdio.h>\n#include <unistd.h>\n\
+    int main(void) { char b[4] = {0}; if (read(0, b, 4) != 4) return 1;\n\
+    if (b[0] == 'G' && b[1] == 'O' && b[2] > 'Z' && b[3] != b[2]) puts(\"all\");\n\
+    if (b[0] == '!' || b[1] == '?' || b[2] == b[3]) puts(\"any\");\n\
+    return 0; }\n";
+
+#[test]
+fn each_condition_of_a_folded_branch_has_counters() {
+    let inputs = ["xxyz", "Gxyz", "GOYz", "GOzz", "GOyz", "!xyz", "x?yz", "xxzz"];
+    for clang in clangs() {
+        for flags in ["-O0", "-O1", "-O3", "-O2 -fsanitize=address"] {
+            let bench = Bench::new();
+            bench.write("loop.c", CHAINS);
+            for input in inputs {
+                bench.write(&format!("in/{input}"), input);
+            }
+            bench.build(&[("FFUZZ_CC", clang)], &format!("{flags} loop.c -o loop"));
+            tool(&bench, "showmap -q -e -i in -o maps");
+            let maps: BTreeSet<String> = inputs
+                .iter()
+                .map(|input| std::fs::read_to_string(bench.path(&format!("maps/{input}"))).unwrap())
+                .collect();
+            assert_eq!(maps.len(), inputs.len(), "clang {clang} {flags}");
+        }
+    }
 }
