@@ -51,6 +51,9 @@ struct SplitConditionsPass : llvm::PassInfoMixin<SplitConditionsPass> {
     bool Changed = false;
     for (llvm::Function &F : M) {
       if (F.isDeclaration() || F.hasFnAttribute(llvm::Attribute::NoSanitizeCoverage)) continue;
+      // The optimiser may have put the second condition first, which may be read from memory that only the other one
+      // proves to be initialised.
+      if (F.hasFnAttribute(llvm::Attribute::SanitizeMemory)) continue;
       llvm::SmallVector<llvm::BranchInst *, 32> Left;
       for (llvm::BasicBlock &Block : F)
         if (auto *Branch = llvm::dyn_cast<llvm::BranchInst>(Block.getTerminator()); Branch && Branch->isConditional())

@@ -63,6 +63,25 @@ fn counters_skip_zero_without_words_and_only_if_asked() {
     assert_eq!(are_distinguished(&bench), [false; 2]);
 }
 
+/// MemorySanitizer would report a condition that is read before the one that protects it.
+#[test]
+fn with_memory_sanitizer_folded_branches_stay_as_they_are() {
+    let seen = |flags: &str| {
+        let bench = Bench::new();
+        bench.write("loop.c", CHAINS);
+        for input in ["xxyz", "Gxyz"] {
+            bench.write(&format!("in/{input}"), input);
+        }
+        bench.build(&[], &format!("{flags} loop.c -o loop"));
+        tool(&bench, "showmap -q -e -i in -o maps");
+        ["xxyz", "Gxyz"].map(|input| std::fs::read(bench.path(&format!("maps/{input}"))).unwrap())
+    };
+    let [none, first] = seen("-O2 -fsanitize=memory");
+    assert_eq!(none, first);
+    let [none, first] = seen("-O2");
+    assert_ne!(none, first);
+}
+
 /// From -O1 on, both chains are a branch on one value.
 const CHAINS: &str = "#include <stdio.h>\n#include <unistd.h>\n\
     int main(void) { char b[4] = {0}; if (read(0, b, 4) != 4) return 1;\n\
