@@ -4,8 +4,8 @@
 use crate::common;
 use common::*;
 
-/// Programs with a seed of the generator that does not solve them. Among equal letters a copy of a field is taken to
-/// stand at a wrong place, with one seed in twelve, and what the solvers change there is repaired.
+/// Programs with a seed of the generator that does not solve them. With one in twelve, a text that stands twice is
+/// learned as a field that follows the other one, and its repair undoes what the solvers change.
 const UNSOLVED: [(&str, u64); 1] = [("fields-equal.c", 5)];
 
 fn solve(source: &str, execs: u64) {
