@@ -59,7 +59,8 @@ impl Objects {
         names.map(|name| name.to_string_lossy().into_owned()).collect()
     }
 
-    /// Lines are `NAME => PATH (ADDRESS)`, `PATH (ADDRESS)`, `NAME (ADDRESS)` or `NAME => not found`.
+    /// Lines are `NAME => PATH (ADDRESS)`, `PATH (ADDRESS)`, `NAME (ADDRESS)` or `NAME => not found`. A path may be
+    /// relative to the folder that the loader was started in: a library was linked as `./NAME`, or looked for in `.`.
     fn parse(listed: &[u8]) -> Self {
         let mut objects = Self::default();
         for line in listed.split(|byte| *byte == b'\n').map(<[u8]>::trim_ascii) {
@@ -70,8 +71,8 @@ impl Objects {
             let arrow = line.windows(4).position(|at| at == b" => ").map_or(0, |at| at + 4);
             let path = &line[arrow..];
             let end = path.windows(4).rposition(|at| at == b" (0x");
-            if let (Some(end), b'/') = (end, path.first().copied().unwrap_or_default()) {
-                objects.files.push(OsStr::from_bytes(&path[..end]).into());
+            if let Some(path) = end.map(|end| &path[..end]).filter(|path| path.contains(&b'/')) {
+                objects.files.push(OsStr::from_bytes(path).into());
             }
         }
         objects
@@ -89,10 +90,12 @@ mod tests {
     #[test]
     fn the_loaders_list_is_read() {
         let listed = b"\tlinux-vdso.so.1 (0x00007ffd5)\n\tliba.so.1 => /lib/a b/liba.so.1 (0x1)\n\
-                       \tlibz.so => not found\n\t/lib64/ld-linux-x86-64.so.2 (0x2)\n\n";
+                       \tlibz.so => not found\n\t./libb.so (0x3)\n\tlibc.so => plugins/libc.so (0x4)\n\
+                       \t/lib64/ld-linux-x86-64.so.2 (0x2)\n\n";
         let objects = Objects::parse(listed);
         assert_eq!(objects.missing, ["libz.so"]);
-        let files = ["/lib/a b/liba.so.1", "/lib64/ld-linux-x86-64.so.2"];
+        let files =
+            ["/lib/a b/liba.so.1", "./libb.so", "plugins/libc.so", "/lib64/ld-linux-x86-64.so.2"];
         assert_eq!(objects.files, files.map(PathBuf::from));
     }
 }

@@ -101,6 +101,9 @@ fn a_bug_in_a_library_is_found_if_its_blocks_count() {
         stats_of(&dir.text(&format!("{output}/default/fuzzer_stats")))["saved_crashes"].clone()
     };
     assert_eq!(campaign("", "both", 200_000), "1");
+    // The loader names such a library by a relative path.
+    build(&dir, "gcc", &format!("-DPROGRAM {} ./libhalf.so -o t", source("halves.c")));
+    assert_eq!(campaign("", "relative", 200_000), "1");
     assert_eq!(campaign("--modules libhalf.so", "library", 200_000), "1");
     assert_eq!(campaign("--modules t", "program", 20_000), "0");
 }
