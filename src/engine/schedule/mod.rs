@@ -213,7 +213,7 @@ impl Scheduler {
     /// The seed for the next turn; None only if every seed is disabled.
     ///
     /// Under guidance it is decided first whether edges or one of the domains are served. For edges,
-    /// favourites that were never fuzzed come first, oldest first. Then one is drawn by weight, and
+    /// favourites that were never fuzzed come first, the oldest or the newest. Then one is drawn by weight, and
     /// seeds that are not favoured are mostly skipped.
     pub fn pick(&mut self, corpus: &Corpus, rng: &mut Rng) -> Option<SeedId> {
         if self.options.sequential {
@@ -233,7 +233,7 @@ impl Scheduler {
             Some(id) => id,
             None => {
                 let lottery = below(rng, PENDING_LOTTERY) == 0;
-                let pending = if lottery { None } else { self.pending.next(corpus) };
+                let pending = if lottery { None } else { self.pending.next(corpus, rng) };
                 pending.or_else(|| self.pick_weighted(corpus, rng))?
             }
         };

@@ -3,8 +3,10 @@
 use std::collections::VecDeque;
 
 use crate::corpus::{Corpus, Seed, SeedId};
+use crate::mutate::{Rng, below};
 
-/// Ascending; taken from the front, the oldest first.
+/// Ascending; taken from either end. The newest seed is often the deepest, and alone it would leave the others behind;
+/// the oldest alone would let a deep find wait for all that was found before it.
 #[derive(Debug, Default)]
 pub(super) struct Pending(VecDeque<SeedId>);
 
@@ -16,10 +18,14 @@ impl Pending {
         self.0 = favored.into();
     }
 
-    /// Takes the next one.
-    pub(super) fn next(&mut self, corpus: &Corpus) -> Option<SeedId> {
+    /// Takes the oldest or the newest one, by the toss of a coin.
+    pub(super) fn next(&mut self, corpus: &Corpus, rng: &mut Rng) -> Option<SeedId> {
         self.drop_finished(corpus);
-        self.0.pop_front()
+        match self.0.len() {
+            0 | 1 => self.0.pop_front(),
+            _ if below(rng, 2) == 0 => self.0.pop_front(),
+            _ => self.0.pop_back(),
+        }
     }
 
     pub(super) fn exists(&mut self, corpus: &Corpus) -> bool {
@@ -27,10 +33,13 @@ impl Pending {
         !self.0.is_empty()
     }
 
-    /// Drops seeds at the front that were fuzzed or disabled meanwhile.
+    /// Drops seeds at both ends that were fuzzed or disabled meanwhile.
     fn drop_finished(&mut self, corpus: &Corpus) {
         while self.0.front().is_some_and(|&id| !is_pending(&corpus[id])) {
             self.0.pop_front();
+        }
+        while self.0.back().is_some_and(|&id| !is_pending(&corpus[id])) {
+            self.0.pop_back();
         }
     }
 }

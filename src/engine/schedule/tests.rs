@@ -189,6 +189,25 @@ fn of_several_owners_of_a_key_the_one_with_most_keys_is_enough() {
     assert!(bench.scheduler.is_owner(a) && bench.scheduler.is_owner(c));
 }
 
+#[test]
+fn pending_favourites_are_taken_from_both_ends_and_each_once() {
+    let mut bench = Bench::new(ScheduleOptions { fixed_seed: true, ..ScheduleOptions::default() });
+    bench.add_many(100);
+    let (mut oldest, mut newest) = (0, 100);
+    // A turn in a hundred is the lottery's.
+    for _ in 0..90 {
+        match bench.turn().unwrap().0 {
+            id if id == oldest => oldest += 1,
+            id if id + 1 == newest => newest -= 1,
+            _ => {}
+        }
+    }
+    assert!(oldest > 25 && 100 - newest > 25, "{oldest} {newest}");
+    while bench.corpus.iter().any(Seed::is_pending) {
+        bench.turn().unwrap();
+    }
+}
+
 /// Shares of 1000 turns that these seeds get; the third is all others.
 fn shares(bench: &mut Bench, seeds: [SeedId; 2]) -> [u32; 3] {
     let mut shares = [0; 3];
