@@ -36,7 +36,7 @@ OTHER_TESTS := $(filter-out $(SERVER_TESTS),$(ALL_TESTS))
 # Cargo alone drops the debug information of a release build; here it becomes a file of its own.
 export CARGO_PROFILE_RELEASE_STRIP := none
 
-.PHONY: all help setup setup-test setup-servers build links lab domains llvm-domains demo test quick check bench compare challenges transparency afl-suite install uninstall clean
+.PHONY: all help setup setup-test setup-servers build links lab domains llvm-domains demo test quick check deny advisories bench compare challenges transparency afl-suite install uninstall clean
 
 all: build links
 
@@ -47,7 +47,8 @@ help:
 	@echo '                 those that talk to servers, which are fetched right before them'
 	@echo 'make quick       unit tests and the rules of tests/tidy.rs; with CRATE=engine those of src/engine alone,'
 	@echo '                 seconds after an edit'
-	@echo 'make check       form, lints and documentation only'
+	@echo 'make check       form, lints, licences and documentation only'
+	@echo 'make advisories  known vulnerabilities of dependencies, by cargo deny, which fetches the list'
 	@echo 'make lab         build $(TARGET_DIR)/lab/ffuzz, nearly as fast as a release, seconds after an edit'
 	@echo 'make bench       measure, also against AFL++, which it fetches and builds, and libFuzzer'
 	@echo 'make compare     coverage against AFL++ and libFuzzer at equal CPU time; QUICK=1, BASE=REV, KIND=…, TARGETS=…,'
@@ -119,10 +120,21 @@ quick:
 check:
 	$(CARGO) fmt --all --check
 	$(if $(shell $(CARGO) shear --version 2>/dev/null),$(CARGO) shear)
+	$(if $(shell $(CARGO) deny --version 2>/dev/null),@$(MAKE) --no-print-directory deny)
 	@$(PROGRESS) 'clippy' $(CARGO) clippy --locked --all-targets -- -D warnings
 	$(CARGO) clippy --locked --package ffuzz-python -- -D warnings
 	@$(PROGRESS) 'compiling the example' $(CARGO) run --locked --example in_process
 	@RUSTDOCFLAGS='-D warnings' $(PROGRESS) 'documentation' $(CARGO) doc --locked --no-deps --document-private-items
+
+# `cargo deny` by itself downloads the crates of all systems; with the graph of this one it needs no network.
+deny:
+	@mkdir -p '$(TARGET_DIR)'
+	@$(CARGO) metadata --locked --all-features --format-version 1 \
+	  --filter-platform "$$(rustc -vV | sed -n 's/^host: //p')" >'$(TARGET_DIR)/metadata.json'
+	$(CARGO) deny --metadata-path '$(TARGET_DIR)/metadata.json' check licenses bans sources
+
+advisories:
+	$(CARGO) deny --locked check advisories
 
 bench: setup-test
 	@$(MAKE) --no-print-directory all
@@ -154,7 +166,7 @@ install: all
 	@for name in $$($(BIN)/ffuzz --commands); do ln -sf ffuzz "$(DESTDIR)$(PREFIX)/bin/ffuzz-$$name"; done
 	@ln -sf ffuzz "$(DESTDIR)$(PREFIX)/bin/cargo-ffuzz"
 	install -m 644 runtime/include/*.h include/*.h '$(DESTDIR)$(PREFIX)/include'
-	install -m 644 README.md CHANGELOG.md LICENSE-MIT LICENSE-APACHE docs/*.md '$(DESTDIR)$(PREFIX)/share/doc/ffuzz'
+	install -m 644 README.md CHANGELOG.md SECURITY.md LICENSE-MIT LICENSE-APACHE docs/*.md '$(DESTDIR)$(PREFIX)/share/doc/ffuzz'
 	install -m 644 docs/domains/*.md '$(DESTDIR)$(PREFIX)/share/doc/ffuzz/domains'
 
 uninstall:

@@ -504,8 +504,8 @@ fn the_architecture_text_names_the_groups() {
 
 /// Of the repository, as git has it. A target that is run here may leave files, and `git add -A` takes them.
 const TOP_LEVEL: &str = ".cargo .ci .config .gitignore CHANGELOG.md CONTRIBUTING.md Cargo.lock Cargo.toml \
-    LICENSE-APACHE LICENSE-MIT Makefile README.md benches clippy.toml demo docs examples include integrations \
-    llvm-passes python-host runtime rustfmt.toml scripts src tests";
+    LICENSE-APACHE LICENSE-MIT Makefile README.md SECURITY.md benches clippy.toml demo deny.toml docs examples include \
+    integrations llvm-passes python-host runtime rustfmt.toml scripts src tests";
 
 #[test]
 fn nothing_else_is_at_the_top_level() {
@@ -547,8 +547,8 @@ fn files_are_small_and_name_no_machine() {
 }
 
 fn pages() -> Vec<(PathBuf, String)> {
-    let found =
-        ["README.md", "CHANGELOG.md", "CONTRIBUTING.md", "docs"].into_iter().flat_map(files);
+    let names = ["README.md", "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md", "docs"];
+    let found = names.into_iter().flat_map(files);
     let pages = found.filter(|path| path.extension().is_some_and(|extension| extension == "md"));
     pages.map(|path| (path.clone(), fs::read_to_string(&path).unwrap())).collect()
 }

@@ -6,7 +6,7 @@ use crate::page;
 use std::fs;
 
 use common::{TestDir, repository};
-use page::{blocks, follow};
+use page::{blocks, blocks_before, follow};
 
 /// Numbers of blocks and frames are those of one version of clang.
 fn is_right(domain: &str) {
@@ -64,6 +64,11 @@ fn stack() {
 #[test]
 fn valid() {
     is_right("valid");
+}
+
+#[test]
+fn the_tour_of_the_readme() {
+    follow(&TestDir::new(), &blocks_before("../README.md", "## Install"), "19");
 }
 
 #[test]
