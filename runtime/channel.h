@@ -17,7 +17,7 @@
 
 #define FFUZZ_CHANNEL_ENV "FFUZZ_CHANNEL"
 #define FFUZZ_CHANNEL_MAGIC 0x5a5a4646u /* "FFZZ" in memory */
-#define FFUZZ_CHANNEL_VERSION 2u
+#define FFUZZ_CHANNEL_VERSION 3u
 #define FFUZZ_CHANNEL_HEADER 8192u /* the tables and maps begin behind it */
 #define FFUZZ_PAGE 4096u           /* every region begins on a page border */
 
@@ -31,7 +31,8 @@
 #define FFUZZ_RUNS_OFFSET 1024u  /* of struct ffuzz_runs */
 #define FFUZZ_PATHS_OFFSET 1280u /* of uint64_t[FFUZZ_MOST_CASES]: what was asked for by `paths` */
 #define FFUZZ_CASES_OFFSET 3328u /* of struct ffuzz_case[FFUZZ_MOST_CASES] */
-#define FFUZZ_INPUT_OFFSET 5376u /* of struct ffuzz_input, up to the end of the header */
+#define FFUZZ_INPUT_OFFSET 5376u /* of struct ffuzz_input, up to struct ffuzz_left */
+#define FFUZZ_LEFT_OFFSET 7936u  /* of struct ffuzz_left, up to the end of the header */
 #define FFUZZ_MOST_CASES 256u
 #define FFUZZ_TICK 256u
 /* Bytes for the test cases of one batch; the largest single one, 1 MiB, fits. */
@@ -172,7 +173,14 @@ enum ffuzz_input_kind { FFUZZ_INPUT_NONE, FFUZZ_INPUT_STDIN, FFUZZ_INPUT_FILE };
 
 struct ffuzz_input {
   uint32_t kind;
-  char path[FFUZZ_CHANNEL_HEADER - FFUZZ_INPUT_OFFSET - 4]; /* absolute, ends with NUL */
+  char path[FFUZZ_LEFT_OFFSET - FFUZZ_INPUT_OFFSET - 4]; /* absolute, ends with NUL */
+};
+
+/* What the last run of a child that is put back has left outside of its process, and no restoring removes: files that
+ * it made, removed or opened for writing, folders, links, sockets. The child writes it. */
+struct ffuzz_left {
+  uint32_t count;
+  char first[FFUZZ_CHANNEL_HEADER - FFUZZ_LEFT_OFFSET - 4]; /* as the program named it; cut, ends with NUL */
 };
 
 struct ffuzz_case {

@@ -19,6 +19,7 @@
 
 HIDDEN struct ffuzz_runs *ffuzz_runs;
 HIDDEN const struct ffuzz_input *ffuzz_input;
+HIDDEN struct ffuzz_left *ffuzz_left;
 
 static const struct ffuzz_case *cases;
 static const uint8_t *arena;
@@ -33,7 +34,10 @@ HIDDEN void ffuzz_runs_attach(uint8_t *base, const struct ffuzz_channel *c) {
   arena = base + c->arena_offset;
   bars = (void *)(base + c->bars_offset);
   paths = (void *)(base + FFUZZ_PATHS_OFFSET);
-  if (c->offered & FFUZZ_FEATURE_SNAPSHOT) ffuzz_input = (void *)(base + FFUZZ_INPUT_OFFSET);
+  if (c->offered & FFUZZ_FEATURE_SNAPSHOT) {
+    ffuzz_input = (void *)(base + FFUZZ_INPUT_OFFSET);
+    ffuzz_left = (void *)(base + FFUZZ_LEFT_OFFSET);
+  }
   /* What runs are judged by is not for the program to change. */
   mprotect(base + c->virgin_offset, c->size - c->virgin_offset, PROT_READ);
   ffuzz_novelty_start(base + c->map_offset, base + c->virgin_offset, c->map_size);

@@ -8,6 +8,7 @@
 HIDDEN extern struct ffuzz_runs *ffuzz_runs;
 /* Where the input goes; NULL if the fuzzer did not say. */
 HIDDEN extern const struct ffuzz_input *ffuzz_input;
+HIDDEN extern struct ffuzz_left *ffuzz_left;
 
 HIDDEN void ffuzz_runs_attach(uint8_t *base, const struct ffuzz_channel *c);
 HIDDEN void ffuzz_wait_word(uint32_t *word, uint32_t old);

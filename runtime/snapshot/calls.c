@@ -10,8 +10,12 @@
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/un.h>
 
+#include "runs.h"
 #include "snapshot/changes.h"
 #include "snapshot/cycle.h"
 #include "snapshot/made.h"
@@ -195,6 +199,43 @@ static long locks(const struct call *c) {
   return perform(c);
 }
 
+/* Files. */
+
+/* The path has at most `most` bytes. */
+static void note_left(const char *path, size_t most) {
+  size_t i = 0;
+  if (ffuzz_left->count++) return;
+  for (; i + 1 < sizeof ffuzz_left->first && i < most && path[i]; i++) ffuzz_left->first[i] = path[i];
+  ffuzz_left->first[i] = 0;
+}
+
+/* A call that makes, removes or opens for writing what has this path. Devices and the input are as before. The path can
+ * be read once the kernel has read it. */
+static long leaves(const struct call *c, long folder, long path) {
+  struct file_id id;
+  int was_there = ffuzz_identify(folder, (const char *)path, &id);
+  int is_noted = !was_there || (!ffuzz_is_input(&id) && (S_ISREG(id.mode) || S_ISDIR(id.mode) || S_ISSOCK(id.mode)));
+  long result = perform(c);
+  int has_failed = result < 0 && result > -4096;
+  if (!has_failed && is_noted) note_left((const char *)path, SIZE_MAX);
+  return result;
+}
+
+static long removes(const struct call *c, long folder, long path) {
+  ffuzz_changes->what |= CHANGED_INPUT;
+  return leaves(c, folder, path);
+}
+
+static long binds(const struct call *c) {
+  const struct sockaddr_un *address = (const void *)c->a[1];
+  long error = perform(c);
+  size_t length = (uint32_t)c->a[2], start = offsetof(struct sockaddr_un, sun_path);
+  if (error || length <= start || address->sun_family != AF_UNIX) return error;
+  /* An abstract name goes with the socket. */
+  if (address->sun_path[0]) note_left(address->sun_path, length - start);
+  return error;
+}
+
 /* The rest. */
 
 static long handles(const struct call *c) {
@@ -285,16 +326,25 @@ static long answer(const struct call *c) {
     case SYS_setitimer: return noted(c, CHANGED_TIMERS);
     case SYS_unlinkat:
     case SYS_renameat:
-    case SYS_renameat2: return noted(c, CHANGED_INPUT);
+    case SYS_renameat2: return removes(c, c->a[0], c->a[1]);
     case SYS_prctl: return asks_process(c);
     case SYS_prlimit64: return c->a[2] ? refused(c) : perform(c);
+    case SYS_openat:
+    case SYS_openat2:
+    case SYS_mkdirat: return leaves(c, c->a[0], c->a[1]);
+    case SYS_symlinkat: return leaves(c, c->a[1], c->a[2]);
+    case SYS_bind: return binds(c);
 #ifdef SYS_open
+    case SYS_open:
+    case SYS_creat:
+    case SYS_mkdir: return leaves(c, AT_FDCWD, c->a[0]);
+    case SYS_symlink: return leaves(c, AT_FDCWD, c->a[1]);
     case SYS_fork:
     case SYS_vfork: return starts_process(c);
     case SYS_dup2: return replaces(c);
     case SYS_alarm: return noted(c, CHANGED_TIMERS);
     case SYS_unlink:
-    case SYS_rename: return noted(c, CHANGED_INPUT);
+    case SYS_rename: return removes(c, AT_FDCWD, c->a[0]);
 #endif
   }
   return refused(c);

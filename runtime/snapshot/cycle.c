@@ -42,6 +42,7 @@ static void put_input(uint32_t index) {
 HIDDEN void ffuzz_snapshot_begin_run(uint32_t index) {
   put_input(index);
   ffuzz_case_begins(index);
+  ffuzz_left->count = 0;
   ffuzz_changes->what = 0;
   ffuzz_changes->is_running = 1;
   CALL(rt_sigprocmask, SIG_SETMASK, &ffuzz_saved->signal_mask, NULL, sizeof(uint64_t));

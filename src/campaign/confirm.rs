@@ -61,6 +61,20 @@ impl Outside {
         Ok(())
     }
 
+    /// Writes beside a crash what is known of it that a new process does not show.
+    pub(super) fn save_account(
+        &mut self,
+        fuzzer: &mut Fuzzer<Mutators>,
+        crash: u64,
+        account: &str,
+    ) -> Result<(), CampaignError> {
+        self.statistics.dependent_crashes += 1;
+        self.warn(format!("crash {crash}: {account}"));
+        let name = format!("{}.txt", names::record_start(crash));
+        self.write(fuzzer, |output| output.save_before(&name, format!("{account}\n").as_bytes()))
+            .map(drop)
+    }
+
     /// Writes beside a crash, the last of `inputs`, what it needs of the others.
     pub(super) fn save_needed(
         &mut self,

@@ -53,7 +53,7 @@ impl Door for Campaign {
         let stored = self.outside.store_crash(&mut self.fuzzer, candidate, crash)?;
         if let Some(stored) = &stored {
             if !crash.in_sanitizer {
-                self.confirm_crash(stored.number)?;
+                self.confirm_crash(candidate, stored.number)?;
             }
             self.outside.report_crash(&self.fuzzer, &candidate.origin, crash.signal, stored);
         }
@@ -88,6 +88,15 @@ impl Door for Campaign {
 
     fn hung(&mut self, candidate: &Candidate) -> Result<Option<Stored>, CampaignError> {
         self.outside.store_hang(&mut self.fuzzer, candidate).map(Some)
+    }
+
+    fn lost(
+        &mut self,
+        candidate: &Candidate,
+        unique: bool,
+    ) -> Result<Option<Stored>, CampaignError> {
+        let how = self.fuzzer.take_account(&candidate.bytes).unwrap_or_default();
+        self.outside.store_lost(&mut self.fuzzer, candidate, unique, &how)
     }
 
     fn record(&mut self, candidate: &Candidate, gains: &[KeyGain]) -> Result<(), CampaignError> {
@@ -177,8 +186,12 @@ impl Campaign {
     }
 
     /// Looks whether a crash that was just saved happens in a process of its own, and keeps what came before it if not.
-    fn confirm_crash(&mut self, crash: u64) -> Result<(), CampaignError> {
+    fn confirm_crash(&mut self, candidate: &Candidate, crash: u64) -> Result<(), CampaignError> {
+        let account = self.fuzzer.take_account(&candidate.bytes);
         let inputs = self.fuzzer.take_record();
+        if let Some(account) = account {
+            return self.outside.save_account(&mut self.fuzzer, crash, &account);
+        }
         let Self { options, fuzzer, outside, .. } = self;
         outside.save_record(fuzzer, crash, &inputs, options.findings.record)?;
         // Some(0): the crash took the fork server along, and there was no run since.

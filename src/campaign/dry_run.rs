@@ -178,12 +178,11 @@ impl Campaign {
             return Ok(());
         }
         dry_run.run += 1;
-        let restarts = self.fuzzer.target().restarts();
         let seen = self.run(Run::judged(&data))?;
         let (exit, mut verdict) = (seen.exit, seen.verdict.unwrap_or_default());
         self.outside.statistics.crashing_seeds += u64::from(matches!(exit, ExitKind::Crash { .. }));
         if !self.fuzzer.judge().accepts(exit) {
-            self.bad_seed(from, (exit, restarts), &data, verdict.finding)?;
+            self.bad_seed(from, exit, &data, verdict.finding)?;
             seed.disabled = true;
             self.fuzzer.corpus.add(seed);
             return Ok(());
@@ -193,7 +192,7 @@ impl Campaign {
         let gains = verdict.gains;
         let calibration = self.calibrated(&data, self.start_calibration_runs())?;
         if let Some(exit) = calibration.failed {
-            self.bad_seed(from, (exit, restarts), &data, calibration.finding)?;
+            self.bad_seed(from, exit, &data, calibration.finding)?;
         }
         let path_hash = calibration.path_hash;
         if gains.is_empty() && dry_run.supersede_twin(&mut self.fuzzer, path_hash, data.len()) {
@@ -236,42 +235,39 @@ impl Campaign {
         }
     }
 
-    /// `restarts`: of the target before its runs.
     fn bad_seed(
         &mut self,
         path: PathBuf,
-        (exit, restarts): (ExitKind, u64),
+        exit: ExitKind,
         data: &[u8],
         finding: Option<Finding>,
     ) -> Result<(), CampaignError> {
-        // A fork server that is lost twice counts as a crash without signal, and so does an exit code.
-        let is_crash = matches!(exit, ExitKind::Crash { signal: 0 });
-        let is_lost = is_crash && self.fuzzer.target().restarts() > restarts;
         let bad_seeds = &mut self.outside.statistics.bad_seeds;
         match exit {
             ExitKind::Ok => {}
             ExitKind::Hang | ExitKind::Cut => bad_seeds.slow += 1,
-            _ if is_lost => bad_seeds.lost += 1,
-            _ => bad_seeds.crash += 1,
+            ExitKind::Lost => bad_seeds.lost += 1,
+            ExitKind::Crash { .. } | ExitKind::Oom => bad_seeds.crash += 1,
         }
         let what = match exit {
             ExitKind::Ok => "does not crash, as -C wants it",
             ExitKind::Hang | ExitKind::Cut => "takes longer than the timeout",
             ExitKind::Oom => "is killed for its use of memory",
-            _ if is_lost => "ends the target's fork server",
-            _ => "crashes the target",
+            ExitKind::Lost => "ends the target's fork server",
+            ExitKind::Crash { .. } => "crashes the target",
         };
         if self.options.seeds.exit_on_issues {
             return Err(CampaignError::BadSeed { path, what });
         }
         self.outside.warn(format!("the seed {path:?} {what}; it is used for splicing only"));
-        if let (true, Some(Finding::Crash { signal, unique })) =
-            (self.options.seeds.crashes_as_finds, finding)
-        {
-            let candidate = Candidate { bytes: data.to_vec(), origin: Origin::default() };
-            self.crashed(&candidate, Crash::of_target(signal, unique))?;
+        let candidate = Candidate { bytes: data.to_vec(), origin: Origin::default() };
+        match finding {
+            Some(Finding::Crash { signal, unique }) if self.options.seeds.crashes_as_finds => {
+                self.crashed(&candidate, Crash::of_target(signal, unique)).map(drop)
+            }
+            Some(Finding::Lost { unique }) => self.lost(&candidate, unique).map(drop),
+            _ => Ok(()),
         }
-        Ok(())
     }
 
     pub(super) fn no_usable_seed(&self) -> CampaignError {

@@ -139,6 +139,32 @@ impl Outside {
         Ok(stored)
     }
 
+    /// Counts a run that took the fork server along, and writes the first of them among the hangs: it is no crash of the
+    /// target, and triage finds nothing in it.
+    pub(super) fn store_lost(
+        &mut self,
+        fuzzer: &mut Fuzzer<Mutators>,
+        candidate: &Candidate,
+        unique: bool,
+        how: &str,
+    ) -> Result<Option<Stored>, CampaignError> {
+        self.statistics.lost_runs += 1;
+        let number = self.statistics.saved_hangs;
+        if !unique || number >= MAX_HANGS {
+            return Ok(None);
+        }
+        let name = names::lost_name(number, &self.found(fuzzer, candidate));
+        let path = self.write(fuzzer, |output| output.save_hang(&name, &candidate.bytes))?;
+        self.statistics.hang_saved();
+        self.warn(format!(
+            "{}: {how}; does the target signal its parent or its process group, or write where it must not?",
+            path.display()
+        ));
+        let (stored, source) = (Stored { number, path: path.clone() }, source(&candidate.origin));
+        self.reports.bus.send(&Event::HangSaved { number, path, source });
+        Ok(Some(stored))
+    }
+
     /// Writes queue entries again that somebody has deleted while the campaign ran: they are all in
     /// memory, and the next process needs them.
     pub(super) fn restore_queue(&mut self, fuzzer: &Fuzzer<Mutators>) -> Result<(), CampaignError> {

@@ -82,7 +82,7 @@ impl States {
         let known = self.loaded.as_ref()?;
         let (virgin, classes) = match run.exit {
             ExitKind::Ok => (&known.edges, Classes::Counts),
-            ExitKind::Hang | ExitKind::Cut => (&known.hangs, Classes::Binary),
+            ExitKind::Hang | ExitKind::Cut | ExitKind::Lost => (&known.hangs, Classes::Binary),
             ExitKind::Crash { .. } | ExitKind::Oom => (&known.crashes, Classes::Binary),
         };
         let new = |(place, count): (usize, &u8)| {

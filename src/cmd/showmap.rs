@@ -116,6 +116,7 @@ fn run_once(args: &mut Args, environment: &Environment) -> Result<u8, Failure> {
             say(quiet, &format!("\n+++ Program killed by signal {signal} +++"));
         }
         ExitKind::Oom => say(quiet, "\n+++ Program killed by signal 9 +++"),
+        ExitKind::Lost => say(quiet, "\n+++ Program took its fork server along +++"),
     }
     let exit = run.exit;
     states.add(&run);
@@ -133,7 +134,7 @@ fn run_once(args: &mut Args, environment: &Environment) -> Result<u8, Failure> {
     say(quiet && !args.only_summary, &summary);
     Ok(match exit {
         ExitKind::Ok => 0,
-        ExitKind::Hang | ExitKind::Cut => TIMED_OUT,
+        ExitKind::Hang | ExitKind::Cut | ExitKind::Lost => TIMED_OUT,
         ExitKind::Crash { .. } | ExitKind::Oom => CRASHED,
     })
 }

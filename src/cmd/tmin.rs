@@ -183,7 +183,7 @@ impl TminWork {
             let kind = match run.exit {
                 ExitKind::Ok => 0,
                 ExitKind::Crash { .. } | ExitKind::Oom => 1,
-                ExitKind::Hang | ExitKind::Cut => 2,
+                ExitKind::Hang | ExitKind::Cut | ExitKind::Lost => 2,
             };
             self.fruitless[kind] += 1;
         }

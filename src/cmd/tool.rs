@@ -378,6 +378,7 @@ pub(super) fn report(exit: ExitKind, input: Option<&Path>, quiet: bool) {
         ExitKind::Crash { signal: 0 } => "crashed by exit code".to_owned(),
         ExitKind::Crash { signal } => format!("crashed by signal {signal}"),
         ExitKind::Hang | ExitKind::Cut => "was stopped: it exceeded the timeout".to_owned(),
+        ExitKind::Lost => "took its fork server along".to_owned(),
         ExitKind::Oom => "was killed (signal 9): out of memory?".to_owned(),
     };
     let input = input.map_or_else(String::new, |path| format!(" on {}", path.display()));

@@ -200,12 +200,16 @@ impl<'a> RecordWords<'a> {
     }
 }
 
+/// No signal has so large a number.
+const LOST: u32 = u32::MAX;
+
 /// An end as a number.
 fn code(exit: ExitKind) -> u32 {
     match exit {
         ExitKind::Ok => 0,
         ExitKind::Hang | ExitKind::Cut => 1,
         ExitKind::Oom => 2,
+        ExitKind::Lost => LOST,
         ExitKind::Crash { signal } => 3 + signal.unsigned_abs(),
     }
 }
@@ -215,6 +219,7 @@ fn exit_of(code: u32) -> ExitKind {
         0 => ExitKind::Ok,
         1 => ExitKind::Hang,
         2 => ExitKind::Oom,
+        LOST => ExitKind::Lost,
         crash => ExitKind::Crash { signal: (crash - 3).cast_signed() },
     }
 }

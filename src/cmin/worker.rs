@@ -184,7 +184,7 @@ impl Kinds {
     fn of(&mut self, exit: ExitKind) -> &mut KnownTraces {
         match exit {
             ExitKind::Ok => &mut self.ordinary,
-            ExitKind::Hang | ExitKind::Cut => &mut self.hangs,
+            ExitKind::Hang | ExitKind::Cut | ExitKind::Lost => &mut self.hangs,
             ExitKind::Crash { .. } | ExitKind::Oom => &mut self.crashes,
         }
     }

@@ -64,6 +64,8 @@ pub enum ExitKind {
     Cut,
     /// Killed by SIGKILL that we did not send: nearly always the kernel's out-of-memory killer.
     Oom,
+    /// It ended, stopped or damaged the target's fork server, twice: nothing else is known of it.
+    Lost,
 }
 
 /// What can be seen of one run. It borrows the executor, so no other run can start while the maps
@@ -341,6 +343,12 @@ pub trait Executor {
     /// What the user should know of the target and that was not reported yet, a line each.
     fn take_notes(&mut self) -> Vec<String> {
         Vec::new()
+    }
+
+    /// What is known of the bad end of this input that its file does not tell, in one line; None for most. To be called
+    /// before the next bad end.
+    fn take_account(&mut self, _input: &[u8]) -> Option<String> {
+        None
     }
 
     /// Tokens that the target offered at its start (AFL's "autodictionary").

@@ -17,7 +17,7 @@ pub(super) const ENV: &str = "FFUZZ_CHANNEL";
 pub(super) const TARGET_FD: i32 = 197;
 
 const MAGIC: u32 = 0x5a5a_4646;
-const VERSION: u32 = 2;
+const VERSION: u32 = 3;
 pub(super) const HEADER: usize = 8192;
 const PAGE: u64 = 4096;
 
@@ -415,6 +415,7 @@ mod tests {
         assert_eq!(header_constant("FFUZZ_MOST_COMPARISONS") as usize, MOST_COMPARISONS);
         assert_eq!(header_constant("FFUZZ_LOG_ARENA") as usize, LOG_ARENA);
         assert_eq!(header_constant("FFUZZ_INPUT_OFFSET") as usize, runs::INPUT);
+        assert_eq!(header_constant("FFUZZ_LEFT_OFFSET") as usize, runs::LEFT);
         assert_eq!(header_constant("FFUZZ_RUNS_OFFSET") as usize, runs::RUNS);
         assert_eq!(header_constant("FFUZZ_CASES_OFFSET") as usize, runs::CASES);
         assert_eq!(header_constant("FFUZZ_PATHS_OFFSET") as usize, runs::PATHS);

@@ -84,6 +84,16 @@ pub struct ForkServer {
     /// Kinds of notes that were reported, and notes that were not fetched yet.
     reported: BTreeSet<ModeNote>,
     notes: Vec<String>,
+    /// See [`Executor::take_account`].
+    account: Option<Account>,
+}
+
+/// See [`Executor::take_account`].
+#[derive(Debug)]
+struct Account {
+    /// None: of the last run.
+    input: Option<Vec<u8>>,
+    text: String,
 }
 
 /// Result of a batch until it stopped: number of runs done, and the outcome of the last one if it must be judged.
@@ -139,6 +149,7 @@ impl ForkServer {
             snapshot: None,
             reported: BTreeSet::new(),
             notes: Vec::new(),
+            account: None,
         };
         if is_wanted && !server.can_log() {
             return Err(TargetError::NotLogging);
@@ -200,6 +211,7 @@ impl ForkServer {
         &mut self,
         mut attempt: impl FnMut(&mut Self, bool) -> Result<Pass, NoRun>,
     ) -> Result<Pass, TargetError> {
+        self.account.take_if(|account| account.input.is_none());
         self.sweep_if_due();
         self.switch_log();
         let lost = match attempt(self, false) {
@@ -216,13 +228,14 @@ impl ForkServer {
         if self.lost >= MOST_LOST[usize::from(self.has_run)] {
             return Err(TargetError::Lost { how });
         }
+        let text = format!("twice it took the target's fork server along: {how}");
+        self.account = Some(Account { input: None, text });
         self.start_again(how)?;
         self.switch_log();
         self.session.maps.clear();
         self.session.maps.collect(false);
         self.execs += 1;
-        let exit = ExitKind::Crash { signal: 0 };
-        Ok(Pass::one(RunEnd { exit, duration: self.settings.timeout }))
+        Ok(Pass::one(RunEnd { exit: ExitKind::Lost, duration: self.settings.timeout }))
     }
 
     fn settle(&mut self, result: Result<Pass, NoRun>) -> Result<Pass, TargetError> {
@@ -360,6 +373,11 @@ impl Executor for ForkServer {
         let mut notes = std::mem::take(&mut self.notes);
         notes.extend(self.notes_of_session());
         notes
+    }
+
+    fn take_account(&mut self, input: &[u8]) -> Option<String> {
+        let account = self.account.take()?;
+        account.input.is_none_or(|of| of == input).then_some(account.text)
     }
 
     fn take_dictionary(&mut self) -> Vec<Vec<u8>> {

@@ -114,6 +114,13 @@ impl Maps {
         };
     }
 
+    /// The edge map is again that of an earlier run.
+    pub(super) fn restore_edges(&mut self, edges: &[u8]) {
+        if let MapStorage::Channel(channel) = &mut self.place {
+            channel.edges_mut().copy_from_slice(edges);
+        }
+    }
+
     /// The keys that the last run has changed, for [`Self::restore_keys`].
     pub(super) fn changed_keys(&self) -> Vec<(u32, u32)> {
         let mut keys = Vec::new();

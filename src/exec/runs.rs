@@ -112,7 +112,10 @@ const SHOWN_NEWS: u32 = 2;
 /// Where the input is, for a child that delivers it itself: offset of `struct ffuzz_input`, bytes of
 /// its path, and kinds.
 pub(super) const INPUT: usize = 5376;
-pub(super) const INPUT_PATH: usize = super::channel::HEADER - INPUT - 4;
+pub(super) const INPUT_PATH: usize = LEFT - INPUT - 4;
+/// `struct ffuzz_left`: how many files the last run of a restored child has changed, and the path of the first.
+pub(super) const LEFT: usize = 7936;
+const LEFT_PATH: usize = super::channel::HEADER - LEFT - 4;
 const INPUT_NONE: u32 = 0;
 const INPUT_STDIN: u32 = 1;
 const INPUT_FILE: u32 = 2;
@@ -390,7 +393,8 @@ impl RunChannel {
         self.get(ended) == self.children[self.turn as usize].number
     }
 
-    fn status(&self) -> i32 {
+    /// Wait status of the last child of the present kind.
+    pub(super) fn status(&self) -> i32 {
         let status = match self.turn {
             Child::Own => field::STATUS,
             Child::Lasting => field::LASTING_STATUS,
@@ -437,6 +441,15 @@ impl RunChannel {
         room.fill(0);
         room[..path.len()].copy_from_slice(path);
         true
+    }
+
+    /// How many files, folders and sockets the last run of a lasting child has made, removed or opened for writing, and
+    /// the path of the first, as the program named it.
+    pub(super) fn left(&self) -> (u32, String) {
+        let path = self.memory.bytes(LEFT + 4, LEFT_PATH);
+        let path = path.split(|byte| *byte == 0).next().unwrap_or_default();
+        let path = String::from_utf8_lossy(path).escape_debug().to_string();
+        (self.memory.words(LEFT, 1)[0], path)
     }
 
     /// Whether the current child has begun a case of the last batch.

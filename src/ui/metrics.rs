@@ -95,6 +95,7 @@ const FINDS: &[Row<Finds>] = &[
     ("hangs_saved_total", "Hangs stored", |f| count(f.saved_hangs)),
     ("timeouts_total", "Executions that took too long", |f| count(f.total_timeouts)),
     ("cut_total", "Executions that were cut at the soft limit", |f| count(f.cut_runs)),
+    ("lost_total", "Executions that took the fork server along", |f| count(f.lost_runs)),
     ("sanitizer_executions_total", "Executions of the sanitizer builds of -w", |f| {
         count(f.sanitizer_runs)
     }),

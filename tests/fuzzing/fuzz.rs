@@ -178,12 +178,20 @@ fn a_dead_fork_server_is_restarted() {
 }
 
 #[test]
-fn an_input_that_always_kills_the_fork_server_is_a_find() {
+fn an_input_that_always_kills_the_fork_server_is_a_find_and_no_crash() {
     let dir = TestDir::with_seed("A");
-    let done = dir.fuzz("-s 1 -E 300", &hostile(), "kill-always").run();
-    done.expect(0).says("target restarted: killed by signal 9");
-    assert!(dir.crashes()[0].starts_with("id:000000,sig:00"), "{:?}", dir.crashes());
-    assert_eq!(dir.read(&format!("out/default/crashes/{}", dir.crashes()[0]))[0], b'Q');
+    let done = dir.fuzz("-s 1 -E 300 --error-exitcode 9", &hostile(), "kill-always").run();
+    let done = done.expect(0).says("target restarted: killed by signal 9");
+    done.says("it took the target's fork server along: killed by signal 9");
+    assert_eq!(dir.crashes(), Vec::<String>::new());
+    let hangs = dir.names("out/default/hangs");
+    assert!(hangs.len() == 1 && hangs[0].starts_with("id:000000,lost,src:"), "{hangs:?}");
+    assert_eq!(dir.read(&format!("out/default/hangs/{}", hangs[0]))[0], b'Q');
+    assert!(dir.stat("lost_runs") > 0);
+    // The next process knows it.
+    let again = dir.ffuzz("-i - -o out -s 1 -E 200").arg("--").arg(hostile()).arg("kill-always");
+    again.run().expect(0);
+    assert_eq!(dir.names("out/default/hangs").len(), 1);
 }
 
 #[test]

@@ -561,3 +561,29 @@ fn memory_does_not_grow_over_many_runs() {
 fn leaks_of_runs_are_undone() {
     grows_not(&target("memories.c", "-DTAKE -DLEAST"), "", 4_000);
 }
+
+/// What the first run leaves outside of its process keeps its repetition by fork from crashing.
+#[test]
+fn a_crash_that_does_not_come_again_with_fork_is_kept_with_what_it_has_left_behind() {
+    for how in ["", "socket"] {
+        let dir = TestDir::with_seed("A");
+        let options = "-s 1 -E 3000 --run-mode snapshot";
+        let done = dir.fuzz(options, &target("leaves.c", ""), how).run().expect(0);
+        let why = "did not come again in a new process (exit code 1); the first run made, removed or wrote \"app.lock\"";
+        done.says(why);
+        let crashes = dir.crashes();
+        assert!(crashes.len() == 1 && crashes[0].starts_with("id:000000,sig:06"), "{crashes:?}");
+        let account = dir.read("out/default/before_crashes/RECORD:000000.txt");
+        assert!(String::from_utf8_lossy(&account).contains(why));
+        assert!(dir.path("app.lock").exists());
+    }
+}
+
+#[test]
+fn a_crash_of_a_restored_process_that_nothing_explains_is_left_out_with_a_line() {
+    let dir = TestDir::with_seed("A");
+    let options = "-s 1 -E 3000 --run-mode snapshot";
+    let done = dir.fuzz(options, &target("leaves.c", ""), "nothing").run().expect(0);
+    done.says("a crash is left out: it (killed by signal 6").says("changed no file");
+    assert_eq!(dir.crashes(), Vec::<String>::new());
+}

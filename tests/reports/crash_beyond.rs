@@ -245,6 +245,20 @@ fn place_and_message_distinguish_aborts() {
     assert_ne!(assertion(26, "bugs", "value > 1000"), hash);
     assert_ne!(assertion(25, "bugs", "value > 1001"), hash);
 
+    // A method's name has brackets, too, as glibc's functions have in its own messages.
+    let method = |claim: &str| {
+        let said = format!("a: a.cc:5: void P::parse(): Assertion `{claim}' failed.\n");
+        let (output, hash) = given_up(&said, &["abort", "__assert_fail_base", "P::parse", "main"]);
+        let cause = beyond::parse(&output, &program()).identity("").cause().to_owned();
+        (cause, hash)
+    };
+    let (cause, hash) = method("n == 77");
+    assert_eq!(cause, "assertion");
+    assert_ne!(method("n % 2 == 9").1, hash);
+    let said = "free(): invalid pointer\n";
+    let (output, _) = given_up(said, &["abort", "malloc_printerr", "P::parse", "main"]);
+    assert_eq!(beyond::parse(&output, &program()).identity("").cause(), "heap corruption");
+
     let thrown = |said: &str, frames: &[&str]| {
         given_up(&format!("{said}\n"), &[frames, &["parse", "main"]].concat()).1
     };

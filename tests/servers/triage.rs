@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use common::{
-    Finished, TestDir, afl_target, compiled, has, need, plain, repository, skip, target,
+    Finished, TestDir, afl_target, compiled, has, need, plain, repository, skip, target, target_by,
     target_with, wait_until,
 };
 use nix::fcntl::{Flock, FlockArg};
@@ -416,6 +416,35 @@ fn without_gdb_the_own_tracer_gives_the_same_bugs() {
         assert!(text.starts_with("Program received signal SIGSEGV, Segmentation fault.\n#0  0x"));
         assert!(text.contains(" in poke_null () at ") && text.contains("#2  0x"), "{text}");
         assert!(text.contains("\nCrash Address: 0x1\n") && text.contains("\nrip\t0x"), "{text}");
+    }
+}
+
+/// clang puts the number of a check into the instruction that traps.
+#[test]
+fn checks_that_trap_in_one_function_are_bugs_of_their_own() {
+    let target = target_by(&[("AFL_USE_UBSAN", "1")], "checks.c", "-g");
+    for programs in [None, Some(&["addr2line"][..])] {
+        if programs.is_none() {
+            need("gdb");
+        }
+        let dir = TestDir::new();
+        crashes(&dir, "asid");
+        let mut job = dir.ffuzz("triage -o out crashes");
+        if let Some(programs) = programs {
+            job = job.env("PATH", &only(&dir, programs));
+        }
+        job.arg("--").arg(&target).run().expect(0).says("4 bugs in 8 crash files");
+        let report = report(&dir);
+        let titles = report["bugs"].as_array().unwrap().iter();
+        let mut titles: Vec<_> = titles.map(|bug| bug["title"].as_str().unwrap()).collect();
+        titles.sort_unstable();
+        let found = [
+            "division by zero or overflow",
+            "index out of bounds",
+            "integer addition overflow",
+            "shift out of bounds",
+        ];
+        assert_eq!(titles, found.map(|found| format!("{found} [@ check]")));
     }
 }
 

@@ -52,6 +52,7 @@ pub(super) struct Statistics {
     pub(super) total_timeouts: u64,
     /// Runs that were cut at the soft limit.
     pub(super) cut_runs: u64,
+    pub(super) lost_runs: u64,
     /// Runs in sanitizer builds before this process, and crashes that only they show.
     sanitizer_runs_before: u64,
     pub(super) sanitizer_crashes: u64,
@@ -125,6 +126,7 @@ impl Statistics {
             saved_hangs: 0,
             total_timeouts: 0,
             cut_runs: 0,
+            lost_runs: 0,
             sanitizer_runs_before: 0,
             sanitizer_crashes: 0,
             last_find: None,
@@ -173,6 +175,7 @@ impl Statistics {
             total_crashes: self.total_crashes,
             total_timeouts: self.total_timeouts,
             cut_runs: self.cut_runs,
+            lost_runs: self.lost_runs,
             sanitizer_runs: self.sanitizer_runs(sidecars),
             sanitizer_crashes: self.sanitizer_crashes,
             saved_crashes: self.saved_crashes,
@@ -198,6 +201,7 @@ impl Statistics {
         self.total_crashes = counters.total_crashes;
         self.total_timeouts = counters.total_timeouts;
         self.cut_runs = counters.cut_runs;
+        self.lost_runs = counters.lost_runs;
         self.sanitizer_runs_before = counters.sanitizer_runs;
         self.sanitizer_crashes = counters.sanitizer_crashes;
         progress.cycles_without_finds = counters.cycles_without_finds;

@@ -155,6 +155,7 @@ impl Statistics {
             saved_hangs: self.saved_hangs,
             total_timeouts: self.total_timeouts,
             cut_runs: self.cut_runs,
+            lost_runs: self.lost_runs,
             sanitizer_runs: self.sanitizer_runs(fuzzer.sidecars()),
             sanitizer_crashes: self.sanitizer_crashes,
             last_find_at: self.last_find_at,

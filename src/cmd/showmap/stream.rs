@@ -61,7 +61,7 @@ fn next(from: &mut impl Read, input: &mut Vec<u8>) -> io::Result<bool> {
 fn answer(run: &Observation<'_>, view: View, to: &mut impl Write) -> io::Result<()> {
     let status: u16 = match run.exit {
         ExitKind::Ok => 0,
-        ExitKind::Hang | ExitKind::Cut => 1,
+        ExitKind::Hang | ExitKind::Cut | ExitKind::Lost => 1,
         ExitKind::Crash { signal } => 2 | u16::try_from(signal).unwrap_or(0) << 8,
         ExitKind::Oom => 2 | (libc::SIGKILL as u16) << 8,
     };

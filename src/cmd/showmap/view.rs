@@ -156,6 +156,7 @@ fn json(shown: &ShownMaps<'_>) -> String {
         Some(ExitKind::Ok) => (Some("ok"), None),
         Some(ExitKind::Crash { signal }) => (Some("crash"), Some(signal)),
         Some(ExitKind::Hang | ExitKind::Cut) => (Some("hang"), None),
+        Some(ExitKind::Lost) => (Some("lost"), None),
         Some(ExitKind::Oom) => (Some("oom"), Some(libc::SIGKILL)),
     };
     let edge = |(index, count)| Edge { index, count, class: coverage::class_number(count) };

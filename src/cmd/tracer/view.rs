@@ -163,6 +163,7 @@ fn end(exit: ExitKind) -> (&'static str, Option<i32>) {
         ExitKind::Ok => ("ok", None),
         ExitKind::Crash { signal } => ("crash", Some(signal)),
         ExitKind::Hang | ExitKind::Cut => ("hang", None),
+        ExitKind::Lost => ("lost", None),
         ExitKind::Oom => ("oom", Some(libc::SIGKILL)),
     }
 }

@@ -29,9 +29,17 @@ const CLASSES: &[(&str, &str)] = &[
     ("overflowed its stack", "stack-overflow"),
     ("stack overflow", "stack-overflow"),
     ("memory allocation of", "out-of-memory"),
-    ("(): ", "heap corruption"),
-    ("corrupted ", "heap corruption"),
 ];
+/// glibc's checks of its heap: a function of the allocator and what it found, or one of the texts without a function.
+/// An assertion's line also has a name with brackets.
+static ALLOCATOR: Lazy = Lazy::new(|| {
+    regex(concat!(
+        r"(?:^|: )(?:free|realloc|calloc|malloc|munmap_chunk|malloc_consolidate|_int_\w+)\(\): \w",
+        r"|corrupted (?:size|double-linked list|unsorted)|break adjusted to free malloc space",
+        r"|invalid fastbin entry",
+    ))
+});
+static ASSERTION: Lazy = Lazy::new(|| regex(r"(?i)\bassertion\b.* failed"));
 static HEADLINE: Lazy =
     Lazy::new(|| regex(r"(?:ERROR|WARNING): (?:\w*Sanitizer|libFuzzer): ([a-zA-Z][\w-]*)"));
 static THREADS: Lazy = Lazy::new(|| regex(r"WARNING: ThreadSanitizer: (.+?)(?: \(|$)"));
@@ -66,8 +74,7 @@ pub(super) fn of_text(line: &str) -> Option<String> {
         return Some(words.to_owned());
     }
     if line.contains("Sanitizer") || line.contains("libFuzzer") || line.contains("glibc") {
-        let listed = CLASSES.iter().find(|(words, _)| line.contains(words));
-        let listed = listed.map(|(_, class)| (*class).to_owned());
+        let listed = listed(line).map(str::to_owned);
         let said = || capture(&THREADS, line).or_else(|| capture(&HEADLINE, line));
         return listed.or_else(|| said().map(str::to_owned));
     }
@@ -85,8 +92,15 @@ pub(super) fn of_message(line: &str) -> String {
     if line.starts_with("[Non-crash bug]") {
         return "no crash".to_owned();
     }
-    let listed = CLASSES.iter().find(|(words, _)| line.contains(words));
-    listed.map_or("assertion", |(_, class)| class).to_owned()
+    if found(&ASSERTION, line) {
+        return "assertion".to_owned();
+    }
+    listed(line).unwrap_or("assertion").to_owned()
+}
+
+fn listed(line: &str) -> Option<&'static str> {
+    let known = CLASSES.iter().find(|(words, _)| line.contains(words));
+    known.map(|(_, class)| *class).or_else(|| found(&ALLOCATOR, line).then_some("heap corruption"))
 }
 
 fn with_access(mut class: String, lines: &[&str], info: &CrashInfo) -> String {

@@ -108,6 +108,9 @@ pub(super) fn self_made(trace: &StackTrace, symbolizer: Option<&Symbolizer>) -> 
     for (name, value) in &trace.registers {
         let _ = writeln!(text, "{name}\t{value:#x}\t{value}");
     }
+    if let (Some(trap), Some(frame)) = (&trace.trap, trace.frames.first()) {
+        let _ = writeln!(text, "=> {:#x}:\t{trap}", frame.address);
+    }
     text
 }
 
@@ -132,10 +135,12 @@ mod tests {
             address: Some(4),
             registers: vec![("rax", 16)],
             frames: vec![CodeAddress { address: 0x1234, place: Some(("/lib/a.so".into(), 0x34)) }],
+            trap: Some("ud1    0x12(%eax),%eax".to_owned()),
         };
         let expected = "Program received signal SIGSEGV, Segmentation fault.\n\
                         #0  0x0000000000001234 in ?? () from /lib/a.so\n\
-                        Crash Address: 0x4\nrax\t0x10\t16\n";
+                        Crash Address: 0x4\nrax\t0x10\t16\n\
+                        => 0x1234:\tud1    0x12(%eax),%eax\n";
         assert_eq!(self_made(&trace, None), expected);
         assert_eq!(signal_name(35), "SIG35");
     }

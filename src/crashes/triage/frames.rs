@@ -26,6 +26,8 @@ pub(super) struct StackTrace {
     pub(super) registers: Vec<(&'static str, u64)>,
     /// The innermost first.
     pub(super) frames: Vec<CodeAddress>,
+    /// The instruction if it is one by which a sanitizer's check traps, in the form of debuggers.
+    pub(super) trap: Option<String>,
 }
 
 /// One frame.
@@ -146,6 +148,7 @@ impl Modules {
             address: stop.address,
             frames: frames.collect(),
             registers: stop.registers.clone(),
+            trap: trap(stop),
         }
     }
 
@@ -180,6 +183,29 @@ fn code_mapping(line: &str) -> Option<(Range<u64>, u64, &str)> {
     let offset = number(words.next()?)?;
     let path = &line[line.find('/')?..];
     Some((number(start)?..number(end)?, offset, path))
+}
+
+/// `ud1 N(%eax),%eax`: clang's trap with the number of the check.
+#[cfg(target_arch = "x86_64")]
+fn trap(stop: &TraceStop) -> Option<String> {
+    let bytes = stop.word(stop.register("rip"))?.to_le_bytes();
+    match bytes.strip_prefix(&[0x67, 0x0f, 0xb9])? {
+        [0x00, ..] => Some("ud1    (%eax),%eax".to_owned()),
+        [0x40, number, ..] => Some(format!("ud1    {number:#x}(%eax),%eax")),
+        _ => None,
+    }
+}
+
+/// `brk`, whose number is that of the check.
+#[cfg(target_arch = "aarch64")]
+fn trap(stop: &TraceStop) -> Option<String> {
+    let code = stop.word(stop.register("pc"))? as u32;
+    (code & 0xffe0_001f == 0xd420_0000).then(|| format!("brk\t#{:#x}", code >> 5 & 0xffff))
+}
+
+#[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
+fn trap(_: &TraceStop) -> Option<String> {
+    None
 }
 
 #[cfg(target_arch = "x86_64")]

@@ -88,7 +88,7 @@ impl Seen {
         match self.exit {
             ExitKind::Crash { signal } => signal,
             ExitKind::Oom => libc::SIGKILL,
-            ExitKind::Ok | ExitKind::Hang | ExitKind::Cut => 0,
+            ExitKind::Ok | ExitKind::Hang | ExitKind::Cut | ExitKind::Lost => 0,
         }
     }
 

@@ -49,6 +49,7 @@ pub fn fuzzer_stats(s: &Snapshot) -> String {
     out.add("afl_version", VERSION);
     modes(&mut out, &s.runs);
     out.add("cut_runs", s.finds.cut_runs);
+    out.add("lost_runs", s.finds.lost_runs);
     if s.finds.sanitizer_runs > 0 {
         out.add("sanitizer_execs", s.finds.sanitizer_runs);
         out.add("sanitizer_crashes", s.finds.sanitizer_crashes);
@@ -462,6 +463,7 @@ mod tests {
         target_mode       : default
         run_mode          : batch
         cut_runs          : 0
+        lost_runs         : 0
         time_in_target    : 61.26%
         time_in_handover  : 8.00%
         time_waiting      : 0.00%

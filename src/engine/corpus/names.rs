@@ -48,6 +48,12 @@ pub fn hang_name(number: u64, found: &Found<'_>) -> String {
     finish(format!("id:{number:06},{}", describe(found)), "", found.extension)
 }
 
+/// Name of an input that took the target's fork server along; it is numbered with the hangs.
+#[must_use]
+pub fn lost_name(number: u64, found: &Found<'_>) -> String {
+    finish(format!("id:{number:06},lost,{}", describe(found)), "", found.extension)
+}
+
 /// Name of one of the inputs that ran before a crash, the first is 0.
 #[must_use]
 pub fn record_name(crash: u64, number: usize) -> String {

@@ -169,7 +169,7 @@ impl Known {
         let exact = self.simplified.iter().any(|map| !map.is_empty()).then(|| self.simplified());
         let (map, classes) = match run.exit {
             ExitKind::Ok => (&mut self.edges, Classes::Counts),
-            ExitKind::Hang | ExitKind::Cut => (&mut self.hangs, Classes::Binary),
+            ExitKind::Hang | ExitKind::Cut | ExitKind::Lost => (&mut self.hangs, Classes::Binary),
             ExitKind::Crash { .. } | ExitKind::Oom => (&mut self.crashes, Classes::Binary),
         };
         coverage::merge(run.edges, &mut map[..run.edges.len()], classes);

@@ -35,6 +35,10 @@ pub enum Finding {
     Hang {
         unique: bool,
     },
+    /// It took the fork server along.
+    Lost {
+        unique: bool,
+    },
     /// It was cut at the soft limit, which proves nothing: a new kind deserves a whole run.
     Cut {
         unique: bool,
@@ -117,6 +121,9 @@ impl Verdict {
     }
 }
 
+/// Stands for [`ExitKind::Lost`] where signals are listed.
+const LOST: i32 = -1;
+
 /// Everything that is known about earlier runs.
 #[derive(Debug)]
 pub struct Judge {
@@ -170,7 +177,7 @@ impl Judge {
         match exit {
             ExitKind::Ok => self.wanted != Wanted::Crashing,
             ExitKind::Hang => self.wanted == Wanted::GoodOrSlow,
-            ExitKind::Cut => false,
+            ExitKind::Cut | ExitKind::Lost => false,
             ExitKind::Crash { .. } | ExitKind::Oom => self.wanted == Wanted::Crashing,
         }
     }
@@ -184,6 +191,7 @@ impl Judge {
             ExitKind::Cut => Some(self.judge_cut(run)),
             ExitKind::Crash { signal } => Some(self.judge_crash(run, signal)),
             ExitKind::Oom => Some(self.judge_crash(run, libc::SIGKILL)),
+            ExitKind::Lost => Some(Finding::Lost { unique: self.is_new_end(LOST) }),
         };
         let accepted = self.accepts(run.exit);
         let novelty = if accepted { self.novelty(run) } else { Novelty::None };
@@ -241,16 +249,21 @@ impl Judge {
             // Nothing tells them apart (`-n`): better one twice than one lost.
             true
         } else if coverage::count(run.edges) == 0 {
-            let new = !self.blind_crashes.contains(&signal);
-            if new {
-                self.blind_crashes.push(signal);
-            }
-            new
+            self.is_new_end(signal)
         } else {
             let virgin = &mut self.virgin_crash[..run.edges.len()];
             coverage::merge(run.edges, virgin, Classes::Binary) != Novelty::None
         };
         Finding::Crash { signal, unique }
+    }
+
+    /// True once for each way to end without coverage.
+    fn is_new_end(&mut self, signal: i32) -> bool {
+        let new = !self.blind_crashes.contains(&signal);
+        if new {
+            self.blind_crashes.push(signal);
+        }
+        new
     }
 
     fn judge_hang(&mut self, run: &Observation<'_>) -> Finding {

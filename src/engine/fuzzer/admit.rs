@@ -186,6 +186,7 @@ pub fn admit<D: Door>(
             }
             Ok(Outcome { hang: true, ..keep_seed(door, candidate, verdict)? })
         }
+        Some(Finding::Lost { unique }) => keep_lost(door, candidate, unique),
         Some(Finding::Cut { unique }) => {
             keep_cut(door, candidate, unique);
             Ok(Outcome::default())
@@ -205,6 +206,7 @@ fn keep_interesting<D: Door>(
             keep_crash(door, candidate, Crash::of_target(signal, unique))?
         }
         Some(Finding::Hang { unique }) => keep_hang(door, candidate, unique, &[])?,
+        Some(Finding::Lost { unique }) => keep_lost(door, candidate, unique)?,
         Some(Finding::Cut { unique }) => {
             keep_cut(door, candidate, unique);
             Outcome::default()
@@ -375,6 +377,15 @@ fn keep_hang<D: Door>(
     look_again(door, candidate, unique, patient)
 }
 
+fn keep_lost<D: Door>(
+    door: &mut D,
+    candidate: &Candidate,
+    unique: bool,
+) -> Result<Outcome, D::Error> {
+    let stored = door.lost(candidate, unique)?;
+    Ok(Outcome { hang: true, stored, ..Outcome::default() })
+}
+
 /// A run that was cut is no timeout, and says little: a new kind is run again as soon as there is time.
 fn keep_cut<D: Door>(door: &mut D, candidate: &Candidate, unique: bool) {
     door.was_cut();
@@ -430,6 +441,10 @@ fn look_again<D: Door>(
     let finding = verdict.as_ref().and_then(|verdict| verdict.finding);
     let unique = unique || finding == Some(Finding::Hang { unique: true });
     match exit {
+        ExitKind::Lost => {
+            let unique = finding == Some(Finding::Lost { unique: true });
+            keep_lost(door, candidate, unique)
+        }
         ExitKind::Hang if unique && door.takes_hangs() => save_hang(door, candidate),
         ExitKind::Hang => Ok(Outcome { hang: true, ..Outcome::default() }),
         _ => keep_late(door, candidate, verdict, duration),

@@ -205,6 +205,15 @@ pub trait Door: Sized {
         Ok(None)
     }
 
+    /// A run took the target's fork server along; `unique`: the first one. Returns where it is stored, if it is.
+    fn lost(
+        &mut self,
+        _candidate: &Candidate,
+        _unique: bool,
+    ) -> Result<Option<Stored>, Self::Error> {
+        Ok(None)
+    }
+
     /// [`AdmissionOptions::records`]: the candidate improves these keys.
     ///
     /// [`AdmissionOptions::records`]: super::admit::AdmissionOptions::records
@@ -310,7 +319,7 @@ pub trait Door: Sized {
                 }
             };
             let index = run.index;
-            outcome.hang = matches!(run.exit, ExitKind::Hang | ExitKind::Cut);
+            outcome.hang = matches!(run.exit, ExitKind::Hang | ExitKind::Cut | ExitKind::Lost);
             if let Some(reference) = reference {
                 outcome.changed = Behaviour::of(judge, &run) != reference;
             }

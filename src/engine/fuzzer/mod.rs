@@ -299,6 +299,12 @@ impl<M: ForeignMutators> Fuzzer<M> {
         self.runner.delivered()
     }
 
+    /// See [`Executor::take_account`](crate::executor::Executor::take_account).
+    pub fn take_account(&mut self, input: &[u8]) -> Option<String> {
+        let input = self.runner.delivered().unwrap_or(input).to_vec();
+        self.runner.executor_mut().take_account(&input)
+    }
+
     /// What the user should know of the target and that was not reported yet, a line each.
     pub fn take_notes(&mut self) -> Vec<String> {
         self.runner.executor_mut().take_notes()

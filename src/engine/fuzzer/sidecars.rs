@@ -135,7 +135,7 @@ impl Sidecars {
         executor.settings_mut().timeout = timeout * SLOWER;
         let run = executor.observe(input)?;
         Ok(match run.exit {
-            ExitKind::Ok | ExitKind::Hang | ExitKind::Cut => Inspection::Fine,
+            ExitKind::Ok | ExitKind::Hang | ExitKind::Cut | ExitKind::Lost => Inspection::Fine,
             exit if coverage::count(run.edges) == 0 => Inspection::Uncounted(exit),
             _ => Inspection::Judged(judge.judge(&run).finding),
         })

@@ -25,6 +25,9 @@ pub struct Finds {
     /// Runs that were cut because they computed for much longer than others.
     #[serde(default)]
     pub cut_runs: u64,
+    /// Runs that took the target's fork server along, twice each.
+    #[serde(default)]
+    pub lost_runs: u64,
     /// Runs of the sanitizer builds of `-w`, and saved crashes that only they show.
     #[serde(default)]
     pub sanitizer_runs: u64,
@@ -50,6 +53,7 @@ impl Join for Finds {
             saved_hangs: all.sum(|f| f.saved_hangs),
             total_timeouts: all.sum(|f| f.total_timeouts),
             cut_runs: all.sum(|f| f.cut_runs),
+            lost_runs: all.sum(|f| f.lost_runs),
             sanitizer_runs: all.sum(|f| f.sanitizer_runs),
             sanitizer_crashes: all.sum(|f| f.sanitizer_crashes),
             last_find_at: all.largest(|f| f.last_find_at),

@@ -67,7 +67,7 @@ impl BareChecks {
                 self.hangs += 1;
                 self.has_differed || self.hangs <= FIRST || self.hangs.is_multiple_of(EVERY_HANG)
             }
-            ExitKind::Cut | ExitKind::Oom => false,
+            ExitKind::Cut | ExitKind::Oom | ExitKind::Lost => false,
         }
     }
 }

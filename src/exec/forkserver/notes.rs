@@ -18,6 +18,7 @@ pub(super) enum ModeNote {
     NewMap,
     Breakpoints,
     Emulated,
+    FalseCrash,
 }
 
 impl ForkServer {

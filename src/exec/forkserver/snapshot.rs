@@ -7,11 +7,12 @@
 use std::time::{Duration, Instant};
 
 use super::batches::{BatchEnd, nonsense};
-use super::{ForkServer, NoRun, Pass};
+use super::notes::ModeNote;
+use super::{Account, ForkServer, NoRun, Pass};
 use crate::delivery::InputDelivery;
 use crate::launcher::{InputFrom, Setup, describe_end};
-use crate::runs::Child;
-use crate::{RunEnd, RunResult};
+use crate::runs::{Child, RunChannel};
+use crate::{RunEnd, RunResult, exit_kind};
 use ffuzz_config::options::RunMode;
 use ffuzz_engine::executor::{ExitKind, SnapshotRuns};
 
@@ -121,6 +122,15 @@ struct Doubt {
     /// When it was made last, and in how many other seconds it still has to be.
     at: Instant,
     left: u32,
+}
+
+/// A crash of a restored child, before it is repeated with fork.
+struct RestoredCrash {
+    exit: ExitKind,
+    end: String,
+    edges: Vec<u8>,
+    /// See [`RunChannel::left`].
+    left: (u32, String),
 }
 
 /// How much a run that is shown proves.
@@ -340,18 +350,73 @@ impl ForkServer {
         self.execs += finished as u64;
         self.spent.add(elapsed, None);
         let has_started = runs.has_started();
-        match status {
+        let gave_up = match status {
             Some(status) => self.note_end_of_child(status, has_started),
-            None if !has_started => self.note_late_start(),
-            None => {}
-        }
+            None if !has_started => {
+                self.note_late_start();
+                false
+            }
+            None => false,
+        };
         self.session.maps.collect(false);
+        let crash = status.filter(|_| has_started && !gave_up);
+        let crash = crash.and_then(|status| self.restored_crash(status));
         let Some(input) = inputs.nth(finished) else { return Err(nonsense()) };
-        let outcome = self.run_by_channel(input)?;
+        let mut outcome = self.run_by_channel(input)?;
         if let Some(status) = status {
             self.count_forks(status, outcome.exit);
         }
+        if let Some(crash) = crash {
+            outcome.exit = self.keep_crash(input, crash, outcome.exit);
+        }
         Ok((Pass { done: finished + 1, shown: Some(outcome) }, Proof::Fork))
+    }
+
+    /// The crash by which a restored child has ended; None for another end, and for a system call that our filter did
+    /// not let pass.
+    fn restored_crash(&self, status: i32) -> Option<RestoredCrash> {
+        let exit = exit_kind(status, false, |code| self.is_crash_code(code));
+        let is_crash = matches!(exit, ExitKind::Crash { signal } if signal != libc::SIGSYS);
+        let left = self.session.runs.as_ref()?.left();
+        let edges = self.session.maps.edges().to_vec();
+        let end = describe_end(Some(status));
+        is_crash.then_some(RestoredCrash { exit, end, edges, left })
+    }
+
+    /// The end of a run whose repetition with fork ended like that. A crash that did not come again stays one if the
+    /// first run has changed files, because that may keep the second from it. Without such a change the process may not
+    /// have been restored well, and the run with fork counts.
+    fn keep_crash(&mut self, input: &[u8], crash: RestoredCrash, repetition: ExitKind) -> ExitKind {
+        if matches!(repetition, ExitKind::Crash { .. } | ExitKind::Oom | ExitKind::Lost) {
+            return repetition;
+        }
+        let RestoredCrash { exit, end, edges, left: (count, first) } = crash;
+        let second = match (repetition, self.session.runs.as_ref().map(RunChannel::status)) {
+            (ExitKind::Ok, Some(status)) => describe_end(Some(status)),
+            _ => "it took too long".to_owned(),
+        };
+        let text = format!(
+            "it ({end}, in a process that is restored after each run) did not come again in a new process ({second})"
+        );
+        let others = match count {
+            0 => {
+                if self.reported.insert(ModeNote::FalseCrash) {
+                    self.notes.push(format!(
+                        "a crash is left out: {text}, and changed no file that could be the reason"
+                    ));
+                }
+                return repetition;
+            }
+            1 => String::new(),
+            _ => format!(", and {} more", count - 1),
+        };
+        let left = format!(
+            "the first run made, removed or wrote {first:?}{others}, which the second has met"
+        );
+        self.account =
+            Some(Account { input: Some(input.to_vec()), text: format!("{text}; {left}") });
+        self.session.maps.restore_edges(&edges);
+        exit
     }
 
     /// The child was killed because it took too long to reach its first run.
@@ -365,12 +430,12 @@ impl ForkServer {
         }
     }
 
-    /// `has_started`: a run had begun.
-    fn note_end_of_child(&mut self, status: i32, has_started: bool) {
+    /// `has_started`: a run had begun. True if the child gave up a run that it cannot restore.
+    fn note_end_of_child(&mut self, status: i32, has_started: bool) -> bool {
         let why = self.session.runs.as_mut().and_then(|runs| runs.take_why());
         let code = u8::try_from(libc::WEXITSTATUS(status)).unwrap_or(u8::MAX);
         let ended_by_itself = libc::WIFEXITED(status) && !self.is_crash_code(code);
-        let Some(policy) = &mut self.snapshot else { return };
+        let Some(policy) = &mut self.snapshot else { return false };
         let text = match why {
             Some((why, detail)) => Some(words(why, detail)),
             None if libc::WIFSIGNALED(status) && libc::WTERMSIG(status) == libc::SIGSYS => {
@@ -392,6 +457,7 @@ impl ForkServer {
             }
             _ => {}
         }
+        why.is_some()
     }
 
     /// After a run that ended the child, and the same with fork.

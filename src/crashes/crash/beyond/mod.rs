@@ -1,10 +1,11 @@
 //! What the reference parser misses: sanitizer reports with other headlines, several reports in one
-//! text, current Rust panics, glibc's aborts, Python; and a form of it that the server supports.
+//! text, current Rust panics, glibc's aborts, checks that trap, Python; and a form of it that the server supports.
 
 mod readers;
 mod reports;
 mod server;
 mod signature;
+mod traps;
 
 use super::info::{CrashInfo, Output, Program, ReportKind};
 use super::lines::lines;
@@ -24,6 +25,11 @@ pub fn parse(output: &Output, program: &Program) -> CrashInfo {
             (info.message, info.place) = (Some(found.said), found.place);
             info.short = short::beyond(&info);
         }
+    }
+    if let Some(check) = info.instruction.as_deref().and_then(traps::check)
+        && ["SIGILL", "SIGTRAP"].contains(&info.class.as_str())
+    {
+        info.class = check.to_owned();
     }
     info
 }

@@ -362,7 +362,8 @@ fn logged_to_end<D: Door, T>(
     }
     let candidate = Candidate { bytes: input.clone(), origin };
     match exit {
-        ExitKind::Ok => {}
+        // It would take the next fork server along as well.
+        ExitKind::Ok | ExitKind::Lost => {}
         ExitKind::Hang | ExitKind::Cut => door.fuzzer_mut().admission.put_off(&candidate, true),
         ExitKind::Crash { signal } => repeat(door, &candidate, signal, last)?,
         ExitKind::Oom => repeat(door, &candidate, libc::SIGKILL, last)?,
