@@ -48,10 +48,12 @@ pub(crate) struct Invocation {
     pub sanitized: bool,
     /// `-D_FORTIFY_SOURCE=…` is the user's.
     pub fortified: bool,
-    /// A product that the runtime does not support: no libc, or another word size.
-    freestanding: bool,
+    /// The option that keeps the C library out, without which the runtime cannot be.
+    freestanding: Option<String>,
+    /// The option that asks for code of another machine, the last one.
+    foreign: Option<String>,
     /// The compiler must add no libraries or start files; a build tool names them itself (as rustc does).
-    pub bare: bool,
+    pub bare: Option<String>,
     /// `-lc`.
     names_libc: bool,
     /// A question to the compiler, not a compilation.
@@ -140,8 +142,9 @@ impl Invocation {
             links_rust: false,
             sanitized: false,
             fortified: false,
-            freestanding: false,
-            bare: false,
+            freestanding: None,
+            foreign: None,
+            bare: None,
             names_libc: false,
             query: false,
             linker: None,
@@ -189,7 +192,7 @@ impl Invocation {
             "-Xlinker" if value == "-r" || value == "--relocatable" => {
                 self.product = Product::Object;
             }
-            "-target" | "--target" => self.freestanding |= is_foreign(&value),
+            "-target" | "--target" => self.read_target(&value),
             _ => {}
         }
     }
@@ -206,8 +209,10 @@ impl Invocation {
             "-r" | "--relocatable" | "-Wl,-r" | "-Wl,--relocatable" => {
                 self.product = Product::Object;
             }
-            "-nostdlib" | "-nostartfiles" | "-nodefaultlibs" => self.bare = true,
-            "-nolibc" | "-ffreestanding" | "-m32" | "-mx32" | "-m16" => self.freestanding = true,
+            "-nostdlib" | "-nostartfiles" | "-nodefaultlibs" => self.bare = Some(text.to_owned()),
+            "-nolibc" | "-ffreestanding" => self.freestanding = Some(text.to_owned()),
+            "-m32" | "-mx32" | "-m16" => self.foreign = Some(text.to_owned()),
+            "-m64" => self.foreign = None,
             _ if QUERIES.contains(&text) || is_print(text) => self.query = true,
             _ => self.read_joined(text, word),
         }
@@ -226,7 +231,7 @@ impl Invocation {
         } else if let Some(path) = text.strip_prefix("--ld-path=") {
             self.linker = Some(path.to_owned());
         } else if let Some(target) = text.strip_prefix("--target=") {
-            self.freestanding |= is_foreign(target);
+            self.read_target(target);
         } else if text.starts_with("-D_FORTIFY_SOURCE") {
             self.fortified = true;
         } else if is_engine(text) {
@@ -235,6 +240,10 @@ impl Invocation {
             self.names_libc |= text == "-lc";
             self.inputs += 1;
         }
+    }
+
+    fn read_target(&mut self, target: &str) {
+        self.foreign = is_foreign(target).then(|| format!("--target={target}"));
     }
 
     fn read_input(&mut self, word: &OsString, language: Option<&str>) {
@@ -257,14 +266,29 @@ impl Invocation {
     /// False for questions, calls without a file, and code that the runtime cannot live in.
     #[must_use]
     pub(crate) fn wants_instrumentation(&self) -> bool {
-        let without_libc = self.bare && !self.names_libc && !self.fuzzer_driver;
-        !self.query && !self.freestanding && !without_libc && self.inputs > 0
+        !self.query && self.inputs > 0 && self.foreign.is_none() && self.lacks_libc().is_none()
+    }
+
+    /// The option that keeps the C library out of the product.
+    #[must_use]
+    pub(crate) fn lacks_libc(&self) -> Option<&str> {
+        let without_libc = !self.names_libc && !self.fuzzer_driver;
+        let bare = self.bare.as_deref().filter(|_| without_libc);
+        self.freestanding.as_deref().or(bare)
+    }
+
+    /// The option that asks for code of a machine without a runtime.
+    #[must_use]
+    pub(crate) fn wrong_machine(&self) -> Option<&str> {
+        let works = self.stage != BuildStage::Preprocess && !self.query && self.inputs > 0;
+        self.foreign.as_deref().filter(|_| works)
     }
 
     /// The program would get clang's libFuzzer, because it cannot contain the runtime of ffuzz.
     #[must_use]
     pub(crate) fn lacks_driver(&self) -> bool {
-        self.freestanding && self.fuzzer_driver && !self.query && self.links() && self.inputs > 0
+        let alien = self.foreign.is_some() || self.freestanding.is_some();
+        alien && self.fuzzer_driver && !self.query && self.links() && self.inputs > 0
     }
 
     /// Code is generated from at least one source.
@@ -277,6 +301,12 @@ impl Invocation {
     #[must_use]
     pub(crate) fn links(&self) -> bool {
         self.stage == BuildStage::Link && self.product != Product::Object
+    }
+
+    /// A question to the compiler, not a compilation.
+    #[must_use]
+    pub(crate) fn is_query(&self) -> bool {
+        self.query
     }
 
     /// The file that a link writes.
@@ -326,10 +356,12 @@ fn is_print(text: &str) -> bool {
     text.starts_with("-print-") || text.starts_with("--print-")
 }
 
-/// The runtime is compiled for the machine that built it.
+/// The runtime is compiled for the machine that built it, and for Linux.
 fn is_foreign(target: &str) -> bool {
-    let ours = target.starts_with(std::env::consts::ARCH);
-    !(ours || target.starts_with("amd64") && cfg!(target_arch = "x86_64"))
+    let ours = target.starts_with(std::env::consts::ARCH)
+        || target.starts_with("amd64") && cfg!(target_arch = "x86_64");
+    let linux = !target.contains('-') || target.contains("linux");
+    !ours || !linux || target.ends_with("x32")
 }
 
 fn is_source(file: &OsStr, language: Option<&str>) -> bool {

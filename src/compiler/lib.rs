@@ -51,13 +51,20 @@ pub fn run(
     if invocation.lacks_driver() {
         return Err(CompilerError::NoDriver);
     }
+    if let Some(option) = invocation.wrong_machine().filter(|_| !env.plain) {
+        return Err(CompilerError::WrongMachine(option.to_owned()));
+    }
+    let reports = !env.quiet && !invocation.is_probe();
+    let works = invocation.links() || invocation.compiles();
     if !invocation.wants_instrumentation() || env.plain {
+        let told = works && reports && !env.plain && !invocation.is_query();
+        if let Some(option) = invocation.lacks_libc().filter(|_| told) {
+            note(&format!("warning: {option}: without instrumentation, which needs a C library"));
+        }
         let mut clang_alone = launched(&clang.path, env);
         clang_alone.args(&invocation.arguments);
         return Err(replace_process(clang_alone));
     }
-    let reports = !env.quiet && !invocation.is_probe();
-    let works = invocation.links() || invocation.compiles();
     env.misspelt.iter().filter(|_| reports && works).for_each(|text| note(text));
     env.unsupported.iter().filter(|_| reports && invocation.links()).for_each(|text| note(text));
     let mut additions = additions(&invocation, env, &clang)?;

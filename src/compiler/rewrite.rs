@@ -232,7 +232,7 @@ fn link(words: &mut Vec<OsString>, invocation: &Invocation, env: &Env, additions
         words.push(file("libffuzz-driver.a"));
     }
     words.push(file("libffuzz-rt.a"));
-    if invocation.bare {
+    if invocation.bare.is_some() {
         words.extend(BARE_LIBRARIES.iter().map(OsString::from));
     } else if invocation.fuzzer_driver
         && !invocation.arguments.iter().any(|word| word == "-stdlib=libc++")

@@ -4,6 +4,7 @@
 mod counters;
 mod exec;
 mod harness;
+mod lines;
 
 use crate::compiling as common;
 use common::{Bench, clangs, has, repository, sorted_values, values};

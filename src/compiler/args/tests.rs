@@ -53,8 +53,32 @@ fn questions_and_calls_without_a_file_are_left_alone() {
     assert!(parse("-m32 -fsanitize=fuzzer a.c").lacks_driver());
     assert!(!parse("-m32 -fsanitize=fuzzer -c a.c").lacks_driver());
     assert!(!parse("-fsanitize=fuzzer a.c").lacks_driver());
+    assert_eq!(parse("-nostdlib -c a.c").lacks_libc(), Some("-nostdlib"));
+    assert_eq!(parse("-nostdlib a.o -lc").lacks_libc(), None);
     assert!(parse("-v a.c").wants_instrumentation());
     assert!(parse("-o x -lm").wants_instrumentation());
+}
+
+#[test]
+fn the_last_option_decides_for_which_machine_code_is_made() {
+    for (line, option) in [
+        ("-m32 -c a.c", "-m32"),
+        ("-m64 -mx32 a.c", "-mx32"),
+        ("-target mips-linux-gnu a.c", "--target=mips-linux-gnu"),
+        ("--target=wasm32 -c a.c", "--target=wasm32"),
+        ("--target=x86_64-w64-mingw32 a.c", "-w64-mingw32"),
+        ("--target=x86_64-unknown-none -c a.c", "-unknown-none"),
+    ] {
+        assert!(parse(line).wrong_machine().is_some_and(|found| found.ends_with(option)), "{line}");
+        assert!(!parse(line).wants_instrumentation(), "{line}");
+    }
+    for line in ["-m32 -m64 a.c", "-m32 -E a.c", "-m32", "-m32 -print-file-name=libc.so a.c"] {
+        assert_eq!(parse(line).wrong_machine(), None, "{line}");
+    }
+    for rest in ["", "-linux-gnu", "-pc-linux-gnu", "-linux-musl"] {
+        let line = format!("--target={}{rest} a.c", std::env::consts::ARCH);
+        assert_eq!(parse(&line).wrong_machine(), None, "{line}");
+    }
 }
 
 #[test]
