@@ -32,9 +32,13 @@ pub(crate) struct Invocation {
     pub arguments: Vec<OsString>,
     pub stage: BuildStage,
     pub product: Product,
-    /// Files that clang has to compile (C family, not assembler).
+    /// Files that clang has to compile (C family, not assembler), headers among them.
     pub sources: Vec<OsString>,
-    /// All files that go in, sources among them.
+    /// Headers: clang precompiles them.
+    headers: usize,
+    /// `-include` or `-include-pch`: a precompiled header has to be the first one.
+    pub includes_first: bool,
+    /// All files that go in, sources among them, and libraries.
     pub inputs: usize,
     /// `-x` is in force at the end of the line, so additional files need `-x none` before them.
     pub language_forced: bool,
@@ -135,6 +139,8 @@ impl Invocation {
             stage: BuildStage::Link,
             product: Product::Executable,
             sources: vec![],
+            headers: 0,
+            includes_first: false,
             inputs: 0,
             language_forced: false,
             level: None,
@@ -178,11 +184,16 @@ impl Invocation {
             }
         }
         self.language_forced = language.is_some_and(|name| name != "none");
+        if self.headers > 0 && self.headers == self.inputs {
+            // Nothing is left for the linker.
+            self.reach(BuildStage::Compile);
+        }
     }
 
     fn read_value(&mut self, option: &str, value: Option<&OsString>) {
         let value = value.map(|value| value.to_string_lossy()).unwrap_or_default();
         match option {
+            "-include" | "-include-pch" => self.includes_first = true,
             "-D" if value.starts_with("_FORTIFY_SOURCE") => self.fortified = true,
             "-l" if is_engine(&format!("-l{value}")) => self.fuzzer_driver = true,
             "-l" => {
@@ -251,11 +262,15 @@ impl Invocation {
         self.links_rust |= word.as_bytes().ends_with(b".rlib");
         if is_engine(&word.to_string_lossy()) {
             self.fuzzer_driver = true;
+        } else if is_header(word, language) {
+            self.headers += 1;
+            self.sources.push(word.clone());
         } else if is_source(word, language) {
             self.sources.push(word.clone());
         }
     }
 
+    /// The earlier of the two stages, whatever the order of the options.
     fn reach(&mut self, stage: BuildStage) {
         self.stage = match (self.stage, stage) {
             (BuildStage::Preprocess, _) | (_, BuildStage::Preprocess) => BuildStage::Preprocess,
@@ -364,10 +379,21 @@ fn is_foreign(target: &str) -> bool {
     !ours || !linux || target.ends_with("x32")
 }
 
+/// `-x c++-header` and the like, or a name by which clang knows a header.
+fn is_header(file: &OsStr, language: Option<&str>) -> bool {
+    match language {
+        Some("none") | None => {
+            let extension = Path::new(file).extension().unwrap_or_default();
+            ["h", "H", "hh", "hp", "hpp", "hxx"].iter().any(|known| extension == *known)
+        }
+        Some(name) => name.ends_with("-header"),
+    }
+}
+
 fn is_source(file: &OsStr, language: Option<&str>) -> bool {
     match language {
         Some("none") | None => {
-            let extension = std::path::Path::new(file).extension().unwrap_or_default();
+            let extension = Path::new(file).extension().unwrap_or_default();
             let known = [
                 "c", "cc", "cp", "cxx", "cpp", "CPP", "c++", "C", "i", "ii", "m", "mm", "M", "bc",
                 "ll", "cppm",

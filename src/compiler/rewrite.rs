@@ -87,7 +87,10 @@ pub(crate) fn rewrite(invocation: &Invocation, env: &Env, additions: &Additions)
         words.extend(additions.runtimes.iter().map(OsString::from));
     }
     if !invocation.sources.is_empty() {
-        preprocessor(&mut words, env, additions);
+        preprocessor(&mut words, additions);
+        if !invocation.includes_first {
+            includes(&mut words, invocation, env);
+        }
     }
     if invocation.compiles() {
         compilation(&mut words, invocation, env, additions);
@@ -96,6 +99,9 @@ pub(crate) fn rewrite(invocation: &Invocation, env: &Env, additions: &Additions)
         sanitizers(&mut words, env);
     }
     words.extend(user_words(&invocation.arguments, additions));
+    if invocation.includes_first {
+        includes(&mut words, invocation, env);
+    }
     if invocation.links() {
         if invocation.language_forced {
             words.extend(["-x", "none"].map(OsString::from));
@@ -105,11 +111,16 @@ pub(crate) fn rewrite(invocation: &Invocation, env: &Env, additions: &Additions)
     words
 }
 
-fn preprocessor(words: &mut Vec<OsString>, env: &Env, additions: &Additions) {
+fn preprocessor(words: &mut Vec<OsString>, additions: &Additions) {
     words.extend(MACROS.iter().map(OsString::from));
     words.push("-isystem".into());
     words.push(additions.assets.join("include").into_os_string());
-    if env.ijon {
+}
+
+/// Files that every source includes. Before the user's words, but after their `-include`: clang ignores a
+/// precompiled header that is not the first.
+fn includes(words: &mut Vec<OsString>, invocation: &Invocation, env: &Env) {
+    if env.ijon && !invocation.sources.is_empty() {
         words.extend(["-include", "ijon.h"].map(OsString::from));
     }
 }

@@ -93,6 +93,23 @@ fn sources_are_distinguished_from_objects_and_values() {
 }
 
 #[test]
+fn headers_alone_are_precompiled_and_never_linked() {
+    for line in [
+        "-x c++-header pch.h -o pch.h.gch",
+        "pch.hpp -o pch.hpp.pch",
+        "-c pch.h",
+        "-xc-header a.txt",
+    ] {
+        let invocation = parse(line);
+        assert_eq!(invocation.stage, BuildStage::Compile, "{line}");
+        assert!(invocation.compiles() && !invocation.links(), "{line}");
+    }
+    assert!(parse("a.c pch.h").links() && parse("pch.h b.o").links());
+    assert!(!parse("-fsyntax-only pch.h").compiles());
+    assert!(parse("-include pch.h a.c").includes_first && !parse("a.c").includes_first);
+}
+
+#[test]
 fn response_files_are_read_but_kept() {
     let invocation = parse("@args");
     assert_eq!(invocation.sources, ["a b.c"]);

@@ -43,3 +43,43 @@ fn code_without_a_c_library_is_compiled_with_a_warning_that_it_is_not_instrument
     bench.write("conftest.c", "int f(void) { return 1; }\n");
     assert_eq!(said(&bench, "cc", &[], "-ffreestanding -c conftest.c"), (0, String::new()));
 }
+
+/// A header with a function, whose branch is only seen if code from it is instrumented.
+const PRECOMPILED: &str = "#pragma once\n#include <stdio.h>\n\
+    static int f(int c) { if (c == 'x') return 5; return 3; }\n";
+
+#[test]
+fn precompiled_headers_are_made_and_used_however_they_are_named() {
+    let bench = Bench::new();
+    bench.write("x", "x");
+    for (language, forced, extension) in
+        [("cc", "c-header", "h"), ("c++", "c++-header", "h"), ("c++", "c++-header", "hpp")]
+    {
+        let header = format!("pch.{extension}");
+        let source = if language == "cc" { "m.c" } else { "m.cc" };
+        bench.write(&header, PRECOMPILED);
+        bench.write(source, "int main(void) { return f(getchar()); }\n");
+        for (make, made) in [
+            (format!("-x {forced} {header} -o {header}.gch"), format!("{header}.gch")),
+            (format!("-c {header} -o {header}.pch"), format!("{header}.pch")),
+            (format!("{header} -o {header}.pch"), format!("{header}.pch")),
+        ] {
+            // clang++ itself warns about a file that is called .h and is one of C++.
+            let quiet = "-Wno-deprecated";
+            for variables in [vec![], vec![("WAYPOINTS", "cmp")], vec![("AFL_LLVM_IJON", "1")]] {
+                let (code, text) = said(&bench, language, &variables, &format!("{quiet} {make}"));
+                assert_eq!((code, text.as_str()), (0, ""), "{make}");
+                let seen = format!("-H {quiet} -Werror -include {header} {source} -o m");
+                let (code, text) = said(&bench, language, &variables, &seen);
+                assert_eq!(code, 0, "{text}");
+                assert!(!text.contains("stdio.h"), "it is read again: {text}");
+                assert_eq!(bench.status("m", b"x"), 5);
+                let direct = format!("-H {quiet} -include-pch {made} {source} -o m");
+                let (code, text) = said(&bench, language, &variables, &direct);
+                assert!(code == 0 && !text.contains("stdio.h"), "{text}");
+                assert!(!bench.client("", "m", &["x"]).contains("edges=0"));
+            }
+            std::fs::remove_file(bench.path(&made)).unwrap();
+        }
+    }
+}
