@@ -30,6 +30,8 @@ pub(crate) enum Product {
 pub(crate) struct Invocation {
     /// As given (response files not expanded).
     pub arguments: Vec<OsString>,
+    /// The same with the words of response files in their place.
+    pub words: Vec<OsString>,
     pub stage: BuildStage,
     pub product: Product,
     /// Files that clang has to compile (C family, not assembler), headers among them.
@@ -133,9 +135,10 @@ impl Invocation {
         arguments: Vec<OsString>,
         read: impl Fn(&OsStr) -> Option<Vec<u8>>,
     ) -> Self {
-        let words = expand(&arguments, &read, 0);
+        let words = expand(&arguments, &read, &mut vec![]);
         let mut invocation = Self {
             arguments,
+            words: vec![],
             stage: BuildStage::Link,
             product: Product::Executable,
             sources: vec![],
@@ -157,6 +160,7 @@ impl Invocation {
             output: None,
         };
         invocation.read_words(&words);
+        invocation.words = words;
         invocation
     }
 
@@ -404,21 +408,43 @@ fn is_source(file: &OsStr, language: Option<&str>) -> bool {
     }
 }
 
-/// Replaces `@file` by its words, as clang will. Nested files are followed a few levels deep.
+/// Replaces `@file` by its words, as clang will, also in such files. `within` are the files around: one that
+/// contains itself is left for clang, which refuses it.
 fn expand(
     arguments: &[OsString],
     read: &impl Fn(&OsStr) -> Option<Vec<u8>>,
-    depth: u32,
+    within: &mut Vec<OsString>,
 ) -> Vec<OsString> {
     let mut words = vec![];
     for argument in arguments {
-        let file = argument.as_bytes().strip_prefix(b"@").filter(|_| depth < 8);
-        match file.and_then(|file| read(OsStr::from_bytes(file))) {
-            Some(content) => words.extend(expand(&split(&content), read, depth + 1)),
+        let file = argument.as_bytes().strip_prefix(b"@").map(OsStr::from_bytes);
+        let file = file.filter(|file| !within.iter().any(|outer| outer == file));
+        match file.and_then(|file| Some((file, read(file)?))) {
+            Some((file, content)) => {
+                within.push(file.to_owned());
+                words.extend(expand(&split(&content), read, within));
+                within.pop();
+            }
             None => words.push(argument.clone()),
         }
     }
     words
+}
+
+/// The content of a response file with these words.
+pub(crate) fn quoted(words: &[OsString]) -> Vec<u8> {
+    let mut content = vec![];
+    for word in words {
+        content.push(b'"');
+        for byte in word.as_bytes() {
+            if matches!(byte, b'"' | b'\\') {
+                content.push(b'\\');
+            }
+            content.push(*byte);
+        }
+        content.extend(b"\"\n");
+    }
+    content
 }
 
 /// Words of a response file: GNU quoting (blank, quotes, backslash).

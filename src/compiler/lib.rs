@@ -18,6 +18,7 @@ pub(crate) mod rewrite;
 pub mod toolchain;
 
 use std::ffi::OsString;
+use std::fs::File;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Command, ExitCode};
@@ -28,7 +29,7 @@ pub use error::CompilerError;
 use rewrite::{Additions, CounterLink};
 use toolchain::{Language, Linker};
 
-use ffuzz_sys::file;
+use ffuzz_sys::{file, memory};
 
 /// Maximum bytes of a user's text file: declarations, a list, a response file.
 const LARGEST_TEXT: u64 = 64 << 20;
@@ -78,7 +79,7 @@ pub fn run(
         note(COPIED_COUNTERS);
     }
     additions.opt_level = invocation.level.is_none();
-    let command = command(&clang.path, &invocation, env, &additions);
+    let Prepared { command, _line } = command(&clang.path, &invocation, env, &additions)?;
     if reports && invocation.links() {
         return link_and_report(command, &invocation, env, note);
     }
@@ -170,15 +171,41 @@ fn launched(clang: &Path, env: &Env) -> Command {
     command
 }
 
+/// A command that can be started, and the response file with its arguments if they are many.
+struct Prepared {
+    command: Command,
+    _line: Option<File>,
+}
+
+/// Maximum bytes of a command line; longer ones are in a response file.
+const LONGEST_LINE: usize = 64 << 10;
+
 /// clang with everything that was found out.
-fn command(clang: &Path, invocation: &Invocation, env: &Env, additions: &Additions) -> Command {
+fn command(
+    clang: &Path,
+    invocation: &Invocation,
+    env: &Env,
+    additions: &Additions,
+) -> Result<Prepared, CompilerError> {
     let mut command = launched(clang, env);
-    command.args(rewrite::rewrite(invocation, env, additions)).env_remove(env::DECLARED);
-    command.env(env::BUILTIN, additions.builtin.join(","));
+    let words = rewrite::rewrite(invocation, env, additions);
+    let mut line = None;
+    if words.iter().map(|word| word.len()).sum::<usize>() > LONGEST_LINE {
+        let content = args::quoted(&words);
+        let (file, path) = memory::inherited(c"ffuzz-cc", &content)
+            .map_err(|source| CompilerError::Run { program: clang.to_owned(), source })?;
+        let mut word = OsString::from("@");
+        word.push(path);
+        command.arg(word);
+        line = Some(file);
+    } else {
+        command.args(words);
+    }
+    command.env_remove(env::DECLARED).env(env::BUILTIN, additions.builtin.join(","));
     if let Some(path) = &additions.declared {
         command.env(env::DECLARED, path);
     }
-    command
+    Ok(Prepared { command, _line: line })
 }
 
 /// `exec`: clang's exit code, signals and output are the caller's without any help.
@@ -197,7 +224,8 @@ fn watched_link(
     note: impl Fn(&str),
 ) -> Result<ExitCode, CompilerError> {
     additions.link = CounterLink::Shared;
-    let output = command(clang, invocation, env, &additions)
+    let output = command(clang, invocation, env, &additions)?
+        .command
         .stdin(std::process::Stdio::inherit())
         .stdout(std::process::Stdio::inherit())
         .output()
@@ -208,7 +236,8 @@ fn watched_link(
             note(COPIED_COUNTERS);
         }
         additions.link = CounterLink::Copied;
-        return Err(replace_process(command(clang, invocation, env, &additions)));
+        let Prepared { command, _line } = command(clang, invocation, env, &additions)?;
+        return Err(replace_process(command));
     }
     if !text.is_empty() {
         note(text.trim_end_matches('\n'));

@@ -98,7 +98,10 @@ pub(crate) fn rewrite(invocation: &Invocation, env: &Env, additions: &Additions)
     if invocation.stage != BuildStage::Preprocess {
         sanitizers(&mut words, env);
     }
-    words.extend(user_words(&invocation.arguments, additions));
+    let kept = user_words(&invocation.words, additions);
+    // clang reads the response files itself, unless something in them is not for it.
+    let unchanged = kept == invocation.words;
+    words.extend(if unchanged { invocation.arguments.clone() } else { kept });
     if invocation.includes_first {
         includes(&mut words, invocation, env);
     }
@@ -246,7 +249,7 @@ fn link(words: &mut Vec<OsString>, invocation: &Invocation, env: &Env, additions
     if invocation.bare.is_some() {
         words.extend(BARE_LIBRARIES.iter().map(OsString::from));
     } else if invocation.fuzzer_driver
-        && !invocation.arguments.iter().any(|word| word == "-stdlib=libc++")
+        && !invocation.words.iter().any(|word| word == "-stdlib=libc++")
     {
         // As clang does it for libFuzzer: a harness in C++ may be linked by the C compiler.
         words.extend(CXX_LIBRARY.iter().map(OsString::from));

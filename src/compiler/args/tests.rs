@@ -119,6 +119,19 @@ fn response_files_are_read_but_kept() {
 }
 
 #[test]
+fn response_files_in_response_files_are_followed_and_one_in_itself_is_left() {
+    let read = |file: &OsStr| match file.to_str().unwrap() {
+        "a" => Some(b"@b -c".to_vec()),
+        "b" => Some(b"@c x.c".to_vec()),
+        "c" => Some(b"'-fsanitize=fuzzer' @a".to_vec()),
+        _ => None,
+    };
+    let invocation = Invocation::parse(vec!["@a".into()], read);
+    assert_eq!(invocation.words, ["-fsanitize=fuzzer", "@a", "x.c", "-c"]);
+    assert!(invocation.fuzzer_driver);
+}
+
+#[test]
 fn products_of_a_link() {
     assert_eq!(parse("-shared a.o").product, Product::SharedLibrary);
     assert_eq!(parse("-r a.o b.o").product, Product::Object);
@@ -144,6 +157,12 @@ fn the_linker_counts_only_in_a_link() {
 }
 
 proptest! {
+    #[test]
+    fn quoted_words_are_read_as_they_were(words in proptest::collection::vec("[ -~\n]{0,9}", 0..9)) {
+        let words: Vec<OsString> = words.into_iter().map(OsString::from).collect();
+        prop_assert_eq!(split(&quoted(&words)), words);
+    }
+
     #[test]
     fn any_words_can_be_read(words in proptest::collection::vec("[-@a-z.=,/ ]{0,12}", 0..12)) {
         let words: Vec<OsString> = words.into_iter().map(OsString::from).collect();

@@ -83,3 +83,27 @@ fn precompiled_headers_are_made_and_used_however_they_are_named() {
         }
     }
 }
+
+#[test]
+fn options_in_response_files_act_as_on_the_command_line() {
+    let bench = Bench::new();
+    let source = "#include <stddef.h>\n#include <stdlib.h>\n\
+        int LLVMFuzzerTestOneInput(const unsigned char *d, size_t n) { if (n && *d == 'A') abort(); return 0; }\n";
+    bench.write("h.c", source);
+    bench.write("A", "A");
+    bench.write("a", "a");
+    bench.write("inner", "'-fsanitize=fuzzer,undefined'\n\"h.c\"");
+    bench.write("outer", "-O1 @inner\n-o t");
+    let (code, text) = said(&bench, "cc", &[], "@outer");
+    assert!(code == 0 && text.starts_with("ffuzz-cc: t: "), "{text}");
+    let seen = bench.client("-p -s", "t", &["a", "A"]);
+    assert!(seen.contains("status=137f new a") && seen.contains("status=6 "), "{seen}");
+    // The compile step alone, and a line that is longer than the system takes at once.
+    bench.write("inner", "-fsanitize=fuzzer-no-link -c h.c\n-o h.o");
+    assert_eq!(said(&bench, "cc", &[], "@outer -o h.o"), (0, String::new()));
+    let many = "-L/nothing/of/this/name/is/anywhere\n".repeat(80_000);
+    bench.write("inner", format!("{many}h.o\n'-fsanitize=fuzzer'"));
+    let (code, text) = said(&bench, "cc", &[], "@outer");
+    assert!(code == 0 && text.starts_with("ffuzz-cc: t: "), "{text}");
+    assert!(bench.client("-p -s", "t", &["a"]).contains("status=137f new a"));
+}
