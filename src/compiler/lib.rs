@@ -86,6 +86,20 @@ pub fn run(
     Err(replace_process(command))
 }
 
+/// Runs a program of the LLVM whose clang is used, such as `llvm-ar`. Returns only for an error.
+pub fn run_tool(
+    name: &str,
+    arguments: Vec<OsString>,
+    env: &Env,
+) -> Result<ExitCode, CompilerError> {
+    let clang = toolchain::find(Language::C, env)?;
+    let tool = toolchain::tool(name, &clang, env)
+        .ok_or_else(|| CompilerError::NoTool { name: name.to_owned(), major: clang.major })?;
+    let mut command = Command::new(tool);
+    command.args(arguments);
+    Err(replace_process(command))
+}
+
 /// A link, and what came of it.
 fn link_and_report(
     mut command: Command,
