@@ -64,6 +64,10 @@ pub(crate) struct Invocation {
     names_libc: bool,
     /// A question to the compiler, not a compilation.
     query: bool,
+    /// `-E`.
+    expands: bool,
+    /// `-M`, `-MM`: what comes out is a rule for make.
+    lists: bool,
     /// `-fuse-ld=` or `--ld-path=`, the last one.
     linker: Option<String>,
     /// `-o`.
@@ -156,6 +160,8 @@ impl Invocation {
             bare: None,
             names_libc: false,
             query: false,
+            expands: false,
+            lists: false,
             linker: None,
             output: None,
         };
@@ -215,6 +221,8 @@ impl Invocation {
     fn read_option(&mut self, text: &str, word: &OsString) {
         match text {
             "-E" | "-M" | "-MM" | "-fsyntax-only" | "--analyze" | "-rewrite-objc" => {
+                self.expands |= text == "-E";
+                self.lists |= matches!(text, "-M" | "-MM");
                 self.reach(BuildStage::Preprocess);
             }
             "-c" | "-S" | "-emit-ast" | "--precompile" | "-fmodule-header" => {
@@ -314,6 +322,13 @@ impl Invocation {
     #[must_use]
     pub(crate) fn compiles(&self) -> bool {
         self.stage != BuildStage::Preprocess && !self.sources.is_empty()
+    }
+
+    /// The compilation of what this call prints as preprocessed source.
+    #[must_use]
+    pub(crate) fn of_expanded(&self) -> Option<Self> {
+        let expands = self.expands && !self.lists && !self.sources.is_empty();
+        expands.then(|| Self { stage: BuildStage::Compile, ..self.clone() })
     }
 
     /// A program or a library comes out.

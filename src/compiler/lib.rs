@@ -4,9 +4,10 @@
 //! environment and [`toolchain`] to clang's arguments, [`domains`] finds what `WAYPOINTS` names,
 //! [`declared`] reads domains without C++, [`plugin`] has passes and runtime files ready for the clang at
 //! hand, [`lists`] decides which sources and functions get coverage, `product` reports what a program
-//! contains. Nothing here depends on the fuzzer.
+//! contains, `cached` shows the settings to a cache of objects. Nothing here depends on the fuzzer.
 
 pub mod args;
+mod cached;
 pub mod declared;
 pub mod domains;
 pub mod env;
@@ -20,7 +21,7 @@ pub mod toolchain;
 use std::ffi::OsString;
 use std::fs::File;
 use std::os::unix::process::CommandExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 
 use args::Invocation;
@@ -68,7 +69,15 @@ pub fn run(
     }
     env.misspelt.iter().filter(|_| reports && works).for_each(|text| note(text));
     env.unsupported.iter().filter(|_| reports && invocation.links()).for_each(|text| note(text));
+    if reports && env.cached && env.depend_mode && invocation.compiles() {
+        note(cached::DEPEND_MODE);
+    }
     let mut additions = additions(&invocation, env, &clang)?;
+    additions.settings = shown_settings(&invocation, env, &clang)?;
+    if cached::is_launched_compilation(&invocation, env) {
+        let settings = cached::settings(&invocation, env, &additions, &clang);
+        additions.settings_option = Some(cached::option(settings));
+    }
     if let (true, Some(why)) = (reports && invocation.links(), &additions.lacks_pass) {
         note(&format!("warning: {}: {why}", plugin::without_pass(env)));
     }
@@ -116,6 +125,20 @@ fn link_and_report(
     }
     let code = status.code().and_then(|code| u8::try_from(code).ok());
     Ok(ExitCode::from(code.unwrap_or(1)))
+}
+
+/// The file that shows a cache around this process with which settings the source will be compiled.
+fn shown_settings(
+    invocation: &Invocation,
+    env: &Env,
+    clang: &toolchain::Clang,
+) -> Result<Option<PathBuf>, CompilerError> {
+    let Some(compilation) = invocation.of_expanded().filter(|_| env.cached) else {
+        return Ok(None);
+    };
+    let additions = additions(&compilation, env, clang)?;
+    let settings = cached::settings(&compilation, env, &additions, clang);
+    cached::header(&ffuzz_assets::Assets::open(&env.places)?, settings).map(Some)
 }
 
 fn additions(
@@ -173,6 +196,8 @@ fn additions(
         coverage,
         link,
         opt_level,
+        settings: None,
+        settings_option: None,
         lacks_pass,
     })
 }

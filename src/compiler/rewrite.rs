@@ -40,6 +40,10 @@ pub(crate) struct Additions {
     pub link: CounterLink,
     /// Choose the optimisation level, because the user did not.
     pub opt_level: bool,
+    /// A file that shows a cache of objects the settings, in preprocessed source.
+    pub settings: Option<PathBuf>,
+    /// An option that shows them to one between us and clang.
+    pub settings_option: Option<OsString>,
     /// Why the pass is missing that collects words and changes counters.
     pub lacks_pass: Option<String>,
 }
@@ -89,7 +93,7 @@ pub(crate) fn rewrite(invocation: &Invocation, env: &Env, additions: &Additions)
     if !invocation.sources.is_empty() {
         preprocessor(&mut words, additions);
         if !invocation.includes_first {
-            includes(&mut words, invocation, env);
+            includes(&mut words, invocation, env, additions);
         }
     }
     if invocation.compiles() {
@@ -103,7 +107,7 @@ pub(crate) fn rewrite(invocation: &Invocation, env: &Env, additions: &Additions)
     let unchanged = kept == invocation.words;
     words.extend(if unchanged { invocation.arguments.clone() } else { kept });
     if invocation.includes_first {
-        includes(&mut words, invocation, env);
+        includes(&mut words, invocation, env, additions);
     }
     if invocation.links() {
         if invocation.language_forced {
@@ -122,9 +126,15 @@ fn preprocessor(words: &mut Vec<OsString>, additions: &Additions) {
 
 /// Files that every source includes. Before the user's words, but after their `-include`: clang ignores a
 /// precompiled header that is not the first.
-fn includes(words: &mut Vec<OsString>, invocation: &Invocation, env: &Env) {
-    if env.ijon && !invocation.sources.is_empty() {
+fn includes(words: &mut Vec<OsString>, invocation: &Invocation, env: &Env, additions: &Additions) {
+    if invocation.sources.is_empty() {
+        return;
+    }
+    if env.ijon {
         words.extend(["-include", "ijon.h"].map(OsString::from));
+    }
+    if let Some(path) = &additions.settings {
+        words.extend(["-include".into(), path.into()]);
     }
 }
 
@@ -134,6 +144,7 @@ fn compilation(
     env: &Env,
     additions: &Additions,
 ) {
+    words.extend(additions.settings_option.clone());
     if !env.dont_optimize {
         words.push("-g".into());
         if additions.opt_level {

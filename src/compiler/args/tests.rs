@@ -27,6 +27,14 @@ fn the_stage_is_known_by_the_options() {
 }
 
 #[test]
+fn preprocessed_source_is_that_of_a_compilation() {
+    assert!(parse("-E a.c").of_expanded().unwrap().compiles());
+    for line in ["-E -M a.c", "-MM a.c", "-c a.c", "-E a.s", "-fsyntax-only a.c"] {
+        assert!(parse(line).of_expanded().is_none(), "{line}");
+    }
+}
+
+#[test]
 fn questions_and_calls_without_a_file_are_left_alone() {
     for line in [
         "",

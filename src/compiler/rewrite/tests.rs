@@ -13,6 +13,8 @@ fn additions(domains: &[&str]) -> Additions {
         coverage: CoverageScope::Full,
         link: CounterLink::Shared,
         opt_level: true,
+        settings: None,
+        settings_option: None,
         lacks_pass: None,
     }
 }

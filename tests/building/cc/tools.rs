@@ -1,4 +1,4 @@
-//! Build tools around `ffuzz-cc`: CMake.
+//! Build tools around `ffuzz-cc`: CMake and ccache.
 
 use std::path::PathBuf;
 use std::process::Command;
@@ -86,4 +86,82 @@ fn the_archiver_is_that_of_the_clang_that_is_used() {
         said.contains("llvm-ar of clang 19 is not installed") && said.contains("llvm-19"),
         "{said}"
     );
+}
+
+/// The number of edges and of domains of the program that `line` has compiled and a link without cache makes.
+fn made(bench: &Bench, path: &str, variables: &[(&str, &str)]) -> (bool, usize) {
+    run(bench, path, variables, "ffuzz-cc t.o -o t");
+    let seen = bench.client("", "t", &["x"]);
+    (!seen.contains("edges=0"), seen.lines().filter(|line| line.starts_with("dsf[")).count())
+}
+
+#[test]
+fn objects_of_other_settings_never_come_from_ccache() {
+    let bench = Bench::new();
+    if !has("ccache") {
+        return;
+    }
+    let path = linked(&bench);
+    bench.write("x", "x");
+    bench.write("h.h", "#include <stdlib.h>\n");
+    bench.write(
+        "t.c",
+        "#include \"h.h\"\n#include <stdio.h>\nint main(void) {\n\
+         int c = getchar(); if (c == 4711) return 1; free(malloc(c)); return 0; }\n",
+    );
+    bench.write("list", "other.c\n");
+    let cache = bench.path("ccache").display().to_string();
+    let modes: [&[(&str, &str)]; 4] = [
+        &[],
+        &[("CCACHE_NODIRECT", "1")],
+        &[("CCACHE_SLOPPINESS", "time_macros,system_headers,include_file_mtime")],
+        &[("AFL_COMPILER_LAUNCHER", "ccache")],
+    ];
+    for mode in modes {
+        let _ = std::fs::remove_dir_all(&cache);
+        let launched = mode.iter().any(|(name, _)| *name == "AFL_COMPILER_LAUNCHER");
+        let line = match launched {
+            true => "ffuzz-cc -MD -c t.c -o t.o",
+            false => "ccache ffuzz-cc -MD -c t.c -o t.o",
+        };
+        let compiled = |more: &[(&'static str, &'static str)]| {
+            let always = [("CCACHE_DIR", cache.as_str())];
+            let all: Vec<_> = always.iter().chain(mode).chain(more).copied().collect();
+            run(&bench, &path, &all, line);
+            let rest: Vec<_> =
+                more.iter().filter(|(name, _)| *name != "AFL_LLVM_ALLOWLIST").copied().collect();
+            made(&bench, &path, &rest)
+        };
+        let hits = || {
+            let said = run(&bench, &path, &[("CCACHE_DIR", &cache)], "ccache --print-stats");
+            let count = |name| {
+                said.lines().find_map(|line| line.strip_prefix(name)?.trim().parse::<u32>().ok())
+            };
+            count("direct_cache_hit").unwrap() + count("preprocessed_cache_hit").unwrap()
+        };
+        assert_eq!(compiled(&[]), (true, 0), "{mode:?}");
+        assert_eq!(hits(), 0, "{mode:?}");
+        assert_eq!(compiled(&[]), (true, 0), "{mode:?}");
+        assert_eq!(hits(), 1, "the same settings are found: {mode:?}");
+        let rules = std::fs::read_to_string(bench.path("t.d")).unwrap();
+        assert!(rules.contains("h.h") && !rules.contains("/dev/null"), "{rules}");
+        // Each twice: what is stored for one is not taken for the next.
+        for _ in 0..2 {
+            let memory = compiled(&[("WAYPOINTS", "mem")]);
+            assert_eq!(memory, (true, 1), "{mode:?}");
+            assert_ne!(compiled(&[("WAYPOINTS", "cmp")]), (true, 0), "{mode:?}");
+            assert_eq!(compiled(&[]), (true, 0), "{mode:?}");
+            assert_eq!(compiled(&[("AFL_LLVM_ALLOWLIST", "list")]), (false, 0), "{mode:?}");
+            assert_eq!(compiled(&[("WAYPOINTS_DISABLE_COVERAGE", "1")]), (false, 0), "{mode:?}");
+        }
+        let before = hits();
+        compiled(&[("FFUZZ_NO_WORDS", "1")]);
+        compiled(&[("AFL_OPT_LEVEL", "1")]);
+        compiled(&[("AFL_HARDEN", "1")]);
+        compiled(&[("AFL_LLVM_NOT_ZERO", "1")]);
+        assert_eq!(hits(), before, "{mode:?}");
+    }
+    let depend = [("CCACHE_DEPEND", "1"), ("CCACHE_DIR", &*cache)];
+    let said = run(&bench, &path, &depend, "ccache ffuzz-cc -MD -c t.c -o other.o");
+    assert!(said.contains("with CCACHE_DEPEND ccache takes objects of other settings"), "{said}");
 }
