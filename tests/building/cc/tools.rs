@@ -1,4 +1,4 @@
-//! Build tools around `ffuzz-cc`: CMake and ccache.
+//! Build tools around `ffuzz-cc`: CMake, ccache, and another C library.
 
 use std::path::PathBuf;
 use std::process::Command;
@@ -164,4 +164,28 @@ fn objects_of_other_settings_never_come_from_ccache() {
     let depend = [("CCACHE_DEPEND", "1"), ("CCACHE_DIR", &*cache)];
     let said = run(&bench, &path, &depend, "ccache ffuzz-cc -MD -c t.c -o other.o");
     assert!(said.contains("with CCACHE_DEPEND ccache takes objects of other settings"), "{said}");
+}
+
+#[test]
+fn programs_of_musl_are_linked_and_count_their_edges() {
+    const MUSL: &str = "/usr/lib/x86_64-linux-musl";
+    let bench = Bench::new();
+    if !has("musl-gcc") || !PathBuf::from(MUSL).join("crt1.o").exists() {
+        return;
+    }
+    bench.write("a", "a");
+    bench.write("x", "x");
+    bench.write(
+        "t.c",
+        "#include <stdio.h>\n#include <stdlib.h>\nint main(void) {\n\
+         switch (getchar()) { case 'x': abort(); case 'y': puts(\"y\"); } return 0; }\n",
+    );
+    let headers = "--target=x86_64-linux-musl -nostdinc -isystem /usr/include/x86_64-linux-musl";
+    bench.build(&[], &format!("{headers} -c t.c -o t.o"));
+    let objects = format!("{MUSL}/crt1.o {MUSL}/crti.o t.o -L{MUSL} -lc {MUSL}/crtn.o");
+    for kind in ["-static", "-no-pie -Wl,--dynamic-linker=/lib/ld-musl-x86_64.so.1"] {
+        bench.build(&[], &format!("{kind} -nostdlib {objects} -o t"));
+        let seen = bench.client("", "t", &["a", "x"]);
+        assert!(seen.contains("status=0 new a") && seen.contains("status=6 new x"), "{seen}");
+    }
 }
