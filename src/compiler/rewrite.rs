@@ -63,6 +63,18 @@ const MACROS: &[&str] = &[
      __asm__(\"__ffuzz_testcase_buf\"); __ffuzz_buf_of(); }))",
     "-D__AFL_FUZZ_TESTCASE_LEN=(__extension__({ unsigned int __ffuzz_len_of(void) \
      __asm__(\"__ffuzz_testcase_len\"); __ffuzz_len_of(); }))",
+    "-D__AFL_COVERAGE()=void __ffuzz_covers(void) __asm__(\"__afl_coverage_on\"); \
+     void (*__ffuzz_selective)(void) __attribute__((weak)) = __ffuzz_covers",
+    "-D__AFL_COVERAGE_START_OFF()=int __afl_selective_coverage_start_off \
+     __attribute__((weak)) = 1",
+    "-D__AFL_COVERAGE_ON()=(__extension__({ void __ffuzz_coverage_on(void) \
+     __asm__(\"__afl_coverage_on\"); __ffuzz_coverage_on(); }))",
+    "-D__AFL_COVERAGE_OFF()=(__extension__({ void __ffuzz_coverage_off(void) \
+     __asm__(\"__afl_coverage_off\"); __ffuzz_coverage_off(); }))",
+    "-D__AFL_COVERAGE_DISCARD()=(__extension__({ void __ffuzz_coverage_discard(void) \
+     __asm__(\"__afl_coverage_discard\"); __ffuzz_coverage_discard(); }))",
+    "-D__AFL_COVERAGE_SKIP()=(__extension__({ void __ffuzz_coverage_skip(void) \
+     __asm__(\"__afl_coverage_skip\"); __ffuzz_coverage_skip(); }))",
 ];
 
 /// Edge counters and the table of their addresses, for the compiler proper: given to the
