@@ -14,6 +14,8 @@ static uint8_t *edges; /* the whole edge map, beside the modules' own pages */
 static uint64_t edges_size;
 static int foreign_fuzzer;
 
+HIDDEN void (*ffuzz_at_end_of_run)(void);
+
 HIDDEN void ffuzz_edges_attach(uint8_t *map, uint64_t size, int is_foreign) {
   edges = map;
   edges_size = size;
@@ -49,11 +51,13 @@ HIDDEN void ffuzz_run_goes_on(void) {
 }
 
 HIDDEN void ffuzz_run_ends(void) {
+  if (ffuzz_at_end_of_run) ffuzz_at_end_of_run();
   ffuzz_copies_flush();
   if (ffuzz_breakpoints) ffuzz_breakpoints->run_ends();
 }
 
 HIDDEN void ffuzz_run_is_over(void) {
+  if (ffuzz_at_end_of_run) ffuzz_at_end_of_run();
   ffuzz_copies_flush();
   ffuzz_copies_stop();
   for (uint32_t i = 0; i < ffuzz_module_count; i++) {

@@ -8,6 +8,8 @@
 HIDDEN void ffuzz_edges_attach(uint8_t *map, uint64_t size, int is_foreign);
 HIDDEN void ffuzz_edges_start(void); /* everything is in its place, with or without a map */
 
+HIDDEN extern void (*ffuzz_at_end_of_run)(void); /* what annotations of the target take back, or NULL */
+
 HIDDEN void ffuzz_show_life(void);
 HIDDEN void ffuzz_run_begins(void);   /* forget what was counted before the loop */
 HIDDEN void ffuzz_run_goes_on(void);  /* the next input of the same process */

@@ -13,4 +13,5 @@ void _exit(int status) {
   for (;;) syscall(SYS_exit_group, status);
 }
 
-void _Exit(int status) { _exit(status); }
+/* Weak: musl's archive has the two in an object each, and the linker may have taken this one there already. */
+__attribute__((weak)) void _Exit(int status) { _exit(status); }

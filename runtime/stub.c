@@ -43,6 +43,11 @@ FORWARD(void, , __ffuzz_not_each_run, (void (*h)(void)), (h))
 FORWARD(void, , __ffuzz_touch, (uint32_t *p), (p))
 FORWARD(uint32_t, o + v < o ? UINT32_MAX : o + v, __ffuzz_first_or_full, (uint32_t *p, uint32_t o, uint32_t v), (p, o, v))
 
+FORWARD(void, , __afl_coverage_on, (void), ())
+FORWARD(void, , __afl_coverage_off, (void), ())
+FORWARD(void, , __afl_coverage_discard, (void), ())
+FORWARD(void, , __afl_coverage_skip, (void), ())
+
 FORWARD(void, , __ffuzz_log_flag, (uint8_t *f), (f))
 FORWARD(void, , __ffuzz_log_values, (uint32_t s, uint32_t h, uint64_t a, uint64_t b), (s, h, a, b))
 FORWARD(void, , __ffuzz_log_wide, (uint32_t s, uint32_t h, uint64_t a, uint64_t c, uint64_t b, uint64_t d), (s, h, a, c, b, d))

@@ -14,10 +14,6 @@
 #include "process.h"
 #include "testcase.h"
 
-/* A new process after so many inputs: leaks and worn-out state end there, and at 100 us or so for
- * the fork against 1 us for the shortest input its cost stays below 0.1 %. */
-#define INPUTS_PER_PROCESS 100000u
-
 __attribute__((weak)) int LLVMFuzzerInitialize(int *argc, char ***argv);
 
 int __afl_sharedmem_fuzzing = 1;
@@ -32,7 +28,7 @@ static void run_file(harness *test, const char *path, size_t most) {
 /* Shared memory, else the file on the command line (@@), else standard input. */
 static void run_loop(harness *test) {
   size_t most = ffuzz_driver.max_len > 0 ? (size_t)ffuzz_driver.max_len : SIZE_MAX;
-  while (__afl_persistent_loop(INPUTS_PER_PROCESS)) {
+  while (__afl_persistent_loop((unsigned int)ffuzz_driver.iterations)) {
     if (!__afl_fuzz_ptr && ffuzz_driver_path_count) {
       run_file(test, ffuzz_driver_paths[0], most);
     } else {
@@ -45,6 +41,7 @@ static void run_loop(harness *test) {
 int LLVMFuzzerRunDriver(int *argc, char ***argv, harness *test) {
   if (LLVMFuzzerInitialize) LLVMFuzzerInitialize(argc, argv);
   ffuzz_driver_parse(*argc, *argv);
+  if (ffuzz_driver.standard_input) __afl_sharedmem_fuzzing = 0;
   __afl_manual_init();
   if (!ffuzz_under_fuzzer) return ffuzz_driver_by_hand(test, (*argv)[0]);
   run_loop(test);

@@ -70,11 +70,11 @@ static int run_folder(harness *test, const char *path) {
   return failed;
 }
 
-/* An input comes from a file or a pipe; a terminal, or nothing, is nobody's input. */
+/* An input comes from a file or a pipe; a terminal, or nothing, is nobody's input without `-`. */
 static int run_standard_input(harness *test, const char *program) {
   struct stat info;
   size_t size;
-  if (fstat(0, &info) || S_ISCHR(info.st_mode)) {
+  if (!ffuzz_driver.standard_input && (fstat(0, &info) || S_ISCHR(info.st_mode))) {
     ffuzz_driver_usage(2, program);
     return 1;
   }
@@ -104,7 +104,7 @@ HIDDEN int ffuzz_driver_by_hand(harness *test, const char *program) {
   ffuzz_driver_watch();
   for (unsigned int i = 0, count = ffuzz_replay_count(); i < count; i++)
     if (ffuzz_replay_path(before, sizeof before, i)) failed |= run_file(test, before, 0);
-  if (!ffuzz_driver_path_count) failed |= run_standard_input(test, program);
+  if (ffuzz_driver.standard_input || !ffuzz_driver_path_count) failed |= run_standard_input(test, program);
   for (int i = 0; i < ffuzz_driver_path_count; i++) {
     const char *path = ffuzz_driver_paths[i];
     struct stat info;

@@ -10,6 +10,8 @@ struct driver_options {
   long error_exitcode; /* -1: not given */
   long timeout_exitcode, oom_exitcode, seed, print_final_stats, verbosity, help;
   const char *artifact_prefix;
+  long iterations;    /* of AFL++'s driver: inputs of one process */
+  int standard_input; /* `-` */
 };
 
 HIDDEN extern struct driver_options ffuzz_driver;

@@ -5,6 +5,9 @@
  *   IJON_SET(x), IJON_INC(x)    a value x was seen here; was seen so often here
  *   IJON_MAX(x), IJON_MIN(x)    get the largest, the smallest x; with a first argument that names
  *                               the slot, else each place is a slot of its own
+ *   IJON_MAX_AT(slot, x), IJON_MIN_AT(slot, x)
+ *   IJON_STACK_MAX(x), IJON_STACK_MIN(x)
+ *                               each caller of the function with the annotation is a slot of its own
  *   IJON_DIST(x, y)             get x and y closer to each other
  *   IJON_CMP(x, y)              number of bits in which x and y differ
  *   IJON_STRDIST(x, y)          length of the common beginning of two strings
@@ -120,6 +123,10 @@ FFUZZ_IJON_HELPER void ijon_push_state(uint32_t value) {
 FFUZZ_IJON_HELPER void ijon_enable_feedback(void) { __ffuzz_ijon_is_off = 0; }
 FFUZZ_IJON_HELPER void ijon_disable_feedback(void) { __ffuzz_ijon_is_off = 1; }
 
+/* The place from which this function was called, counted from the start of the program or library. */
+extern const char __ehdr_start[] __attribute__((weak, visibility("hidden")));
+#define FFUZZ_IJON_CALLER ((uint32_t)((uintptr_t)__builtin_return_address(0) - (uintptr_t)__ehdr_start))
+
 /* Where the annotation stands: hashed once. */
 #define FFUZZ_IJON_PLACE                                                                \
   (__extension__({                                                                      \
@@ -140,6 +147,7 @@ FFUZZ_IJON_HELPER void ijon_disable_feedback(void) { __ffuzz_ijon_is_off = 1; }
 #else
 
 #define FFUZZ_IJON_PLACE 0u
+#define FFUZZ_IJON_CALLER 0u
 #define ijon_map_inc(key) ((void)(key))
 #define ijon_map_set(key) ((void)(key))
 #define ijon_max(slot, value) ((void)(slot), (void)(value))
@@ -163,13 +171,17 @@ FFUZZ_IJON_HELPER void ijon_disable_feedback(void) { __ffuzz_ijon_is_off = 1; }
 #define FFUZZ_IJON_MIN1(x) ijon_min(FFUZZ_IJON_PLACE, (uint64_t)(x))
 #define FFUZZ_IJON_MIN2(slot, x) ijon_min((uint32_t)(slot), (uint64_t)(x))
 
-/* The stack of callers is not looked at: it is that of the annotation's place. */
-#define ijon_hashstack() FFUZZ_IJON_PLACE
+/* Of the stack one caller is looked at: the depth of recursion makes no new slots. */
+#define ijon_hashstack() ijon_hashint(FFUZZ_IJON_PLACE, FFUZZ_IJON_CALLER)
 
 #define IJON_SET(x) ijon_map_set(FFUZZ_IJON_PLACE ^ (uint32_t)(x))
 #define IJON_INC(x) ijon_map_inc(FFUZZ_IJON_PLACE ^ (uint32_t)(x))
 #define IJON_MAX(...) FFUZZ_IJON_SECOND(__VA_ARGS__, FFUZZ_IJON_MAX2, FFUZZ_IJON_MAX1, 0)(__VA_ARGS__)
 #define IJON_MIN(...) FFUZZ_IJON_SECOND(__VA_ARGS__, FFUZZ_IJON_MIN2, FFUZZ_IJON_MIN1, 0)(__VA_ARGS__)
+#define IJON_MAX_AT(slot, x) FFUZZ_IJON_MAX2(slot, x)
+#define IJON_MIN_AT(slot, x) FFUZZ_IJON_MIN2(slot, x)
+#define IJON_STACK_MAX(x) ijon_max(ijon_hashstack(), (uint64_t)(x))
+#define IJON_STACK_MIN(x) ijon_min(ijon_hashstack(), (uint64_t)(x))
 #define IJON_DIST(x, y) ijon_min(FFUZZ_IJON_PLACE, (uint64_t)((x) < (y) ? (y) - (x) : (x) - (y)))
 #define IJON_CMP(x, y) IJON_INC(__builtin_popcountll((uint64_t)(x) ^ (uint64_t)(y)))
 #define IJON_STRDIST(x, y) IJON_SET(ijon_strdist((x), (y)))

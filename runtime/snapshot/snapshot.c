@@ -19,6 +19,9 @@
 
 extern void __asan_get_shadow_mapping(size_t *, size_t *) __attribute__((weak));
 
+/* musl has none. */
+extern __typeof__(mallopt) mallopt __attribute__((weak));
+
 static void touch_heap(size_t size) {
   void *volatile block = malloc(size);
   free(block);
@@ -30,7 +33,7 @@ static void touch_heap(size_t size) {
  * each class that a run asks for first costs traps and faults, each that is there costs scans, so the usual ones
  * are there. */
 static void begin_heap(void) {
-  if (!mallopt(M_TRIM_THRESHOLD, INT32_MAX) && !&__asan_get_shadow_mapping) return;
+  if ((!&mallopt || !mallopt(M_TRIM_THRESHOLD, INT32_MAX)) && !&__asan_get_shadow_mapping) return;
   touch_heap(1);
   if (!&__asan_get_shadow_mapping) return;
   for (size_t size = 32; size < USUAL_BLOCK; size += size < 256 ? 32 : size / 2) touch_heap(size);

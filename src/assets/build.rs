@@ -20,7 +20,8 @@ const NATIVE_DOMAINS: &[&str] = &["mem", "heap", "out", "perf", "slow"];
 /// A plugin of QEMU, which loads it.
 const QEMU: &str = "libffuzz-qemu.so";
 const HEAP: &str = "libffuzz-heap.so";
-const OF_INSTRUMENTED: &[&str] = &["callbacks", "comparisons", "exit-hook", "guards", "wrapped"];
+const OF_INSTRUMENTED: &[&str] =
+    &["selective", "callbacks", "comparisons", "exit-hook", "guards", "wrapped"];
 /// The pass that includes those of all domains, and serves declared ones.
 const BUILTIN: &str = "builtin";
 

@@ -92,8 +92,9 @@ impl Assets {
 fn cache_folders(places: &AssetPlaces) -> (Option<PathBuf>, PathBuf) {
     let absolute = |folder: &&PathBuf| folder.is_absolute();
     let cache = places.cache_home.as_ref().filter(absolute).cloned();
-    let cache =
-        cache.or_else(|| places.home.as_ref().filter(absolute).map(|home| home.join(".cache")));
+    // The home of a user such as nobody is a name only: root would make it.
+    let home = places.home.as_ref().filter(absolute).filter(|home| home.is_dir());
+    let cache = cache.or_else(|| home.map(|home| home.join(".cache")));
     let temporary = places.tmpdir.clone().unwrap_or_else(|| "/tmp".into());
     let user = nix::unistd::geteuid();
     (cache.map(|folder| folder.join("ffuzz")), temporary.join(format!("ffuzz-{user}")))
@@ -161,6 +162,19 @@ mod tests {
         fs::write(&script, b"damaged").unwrap();
         Assets::open(&places).unwrap();
         assert_eq!(fs::read(&script).unwrap(), good);
+    }
+
+    #[test]
+    fn a_home_that_is_not_there_is_not_made() {
+        let folder = tempfile::tempdir().unwrap();
+        let home = folder.path().join("home");
+        let tmpdir = Some(folder.path().to_owned());
+        let places = AssetPlaces { home: Some(home.clone()), tmpdir, ..AssetPlaces::default() };
+        let root = Assets::open(&places).unwrap().root;
+        assert!(!home.exists());
+        assert_eq!(root.parent(), Some(folder.path()));
+        fs::create_dir(&home).unwrap();
+        assert_eq!(Assets::open(&places).unwrap().root, home.join(".cache/ffuzz"));
     }
 
     #[test]

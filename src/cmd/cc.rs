@@ -1,4 +1,4 @@
-//! `ffuzz cc`, `ffuzz c++`: see [`crate::compiler`].
+//! `ffuzz cc`, `ffuzz c++`, and programs of LLVM beside them: see [`crate::compiler`].
 
 use std::ffi::OsString;
 use std::io::Write;
@@ -14,6 +14,12 @@ pub(super) fn run_c(program: &str, args: Vec<OsString>) -> Result<ExitCode, Fail
 
 pub(super) fn run_cxx(program: &str, args: Vec<OsString>) -> Result<ExitCode, Failure> {
     run(Language::Cxx, program, args)
+}
+
+/// `ffuzz-llvm-ar`, `ffuzz-llvm-ranlib`: CMake takes `ffuzz-` for the prefix of a toolchain.
+pub(super) fn run_tool(program: &str, args: Vec<OsString>) -> Result<ExitCode, Failure> {
+    let name = program.strip_prefix("ffuzz-").unwrap_or(program);
+    crate::compiler::run_tool(name, args, &Env::read()).map_err(|error| Failure::of(&error))
 }
 
 fn run(language: Language, program: &str, args: Vec<OsString>) -> Result<ExitCode, Failure> {

@@ -59,6 +59,9 @@ const COMMANDS: &[(&str, Run, &str)] = &[
     ("tracer", tracer::run, "show what one input executes, or where two inputs diverge"),
 ];
 
+/// Programs of LLVM that builds expect beside the compiler. No user calls them, so the help has none.
+const LLVM_TOOLS: &[&str] = &["llvm-ar", "llvm-ranlib"];
+
 /// Prints the names that `make` links to the program, one per line.
 const LIST: &str = "--commands";
 
@@ -148,6 +151,7 @@ fn no_command(word: &str) -> Failure {
 
 fn list() -> ExitCode {
     let names = COMMANDS.iter().map(|(name, _, _)| *name).filter(|name| *name != "fuzz");
+    let names = names.chain(LLVM_TOOLS.iter().copied());
     let lines: String = names.map(|name| format!("{name}\n")).collect();
     match std::io::stdout().lock().write_all(lines.as_bytes()) {
         Ok(()) => ExitCode::SUCCESS,
@@ -200,7 +204,10 @@ fn print(text: &str) -> Result<ExitCode, Failure> {
 }
 
 fn command(name: &str) -> Option<(&'static str, Run)> {
-    COMMANDS.iter().find(|(known, _, _)| *known == name).map(|(known, run, _)| (*known, *run))
+    let own = COMMANDS.iter().find(|(known, _, _)| *known == name);
+    let tool = || LLVM_TOOLS.iter().find(|known| **known == name);
+    own.map(|(known, run, _)| (*known, *run))
+        .or_else(|| tool().map(|known| (*known, cc::run_tool as Run)))
 }
 
 /// The commands and what each is for, one per line, for `ffuzz --help`.

@@ -30,11 +30,17 @@ pub(crate) enum Product {
 pub(crate) struct Invocation {
     /// As given (response files not expanded).
     pub arguments: Vec<OsString>,
+    /// The same with the words of response files in their place.
+    pub words: Vec<OsString>,
     pub stage: BuildStage,
     pub product: Product,
-    /// Files that clang has to compile (C family, not assembler).
+    /// Files that clang has to compile (C family, not assembler), headers among them.
     pub sources: Vec<OsString>,
-    /// All files that go in, sources among them.
+    /// Headers: clang precompiles them.
+    headers: usize,
+    /// `-include` or `-include-pch`: a precompiled header has to be the first one.
+    pub includes_first: bool,
+    /// All files that go in, sources among them, and libraries.
     pub inputs: usize,
     /// `-x` is in force at the end of the line, so additional files need `-x none` before them.
     pub language_forced: bool,
@@ -48,14 +54,20 @@ pub(crate) struct Invocation {
     pub sanitized: bool,
     /// `-D_FORTIFY_SOURCE=…` is the user's.
     pub fortified: bool,
-    /// A product that the runtime does not support: no libc, or another word size.
-    freestanding: bool,
+    /// The option that keeps the C library out, without which the runtime cannot be.
+    freestanding: Option<String>,
+    /// The option that asks for code of another machine, the last one.
+    foreign: Option<String>,
     /// The compiler must add no libraries or start files; a build tool names them itself (as rustc does).
-    pub bare: bool,
+    pub bare: Option<String>,
     /// `-lc`.
     names_libc: bool,
     /// A question to the compiler, not a compilation.
     query: bool,
+    /// `-E`.
+    expands: bool,
+    /// `-M`, `-MM`: what comes out is a rule for make.
+    lists: bool,
     /// `-fuse-ld=` or `--ld-path=`, the last one.
     linker: Option<String>,
     /// `-o`.
@@ -127,12 +139,15 @@ impl Invocation {
         arguments: Vec<OsString>,
         read: impl Fn(&OsStr) -> Option<Vec<u8>>,
     ) -> Self {
-        let words = expand(&arguments, &read, 0);
+        let words = expand(&arguments, &read, &mut vec![]);
         let mut invocation = Self {
             arguments,
+            words: vec![],
             stage: BuildStage::Link,
             product: Product::Executable,
             sources: vec![],
+            headers: 0,
+            includes_first: false,
             inputs: 0,
             language_forced: false,
             level: None,
@@ -140,14 +155,18 @@ impl Invocation {
             links_rust: false,
             sanitized: false,
             fortified: false,
-            freestanding: false,
-            bare: false,
+            freestanding: None,
+            foreign: None,
+            bare: None,
             names_libc: false,
             query: false,
+            expands: false,
+            lists: false,
             linker: None,
             output: None,
         };
         invocation.read_words(&words);
+        invocation.words = words;
         invocation
     }
 
@@ -175,11 +194,16 @@ impl Invocation {
             }
         }
         self.language_forced = language.is_some_and(|name| name != "none");
+        if self.headers > 0 && self.headers == self.inputs {
+            // Nothing is left for the linker.
+            self.reach(BuildStage::Compile);
+        }
     }
 
     fn read_value(&mut self, option: &str, value: Option<&OsString>) {
         let value = value.map(|value| value.to_string_lossy()).unwrap_or_default();
         match option {
+            "-include" | "-include-pch" => self.includes_first = true,
             "-D" if value.starts_with("_FORTIFY_SOURCE") => self.fortified = true,
             "-l" if is_engine(&format!("-l{value}")) => self.fuzzer_driver = true,
             "-l" => {
@@ -189,7 +213,7 @@ impl Invocation {
             "-Xlinker" if value == "-r" || value == "--relocatable" => {
                 self.product = Product::Object;
             }
-            "-target" | "--target" => self.freestanding |= is_foreign(&value),
+            "-target" | "--target" => self.read_target(&value),
             _ => {}
         }
     }
@@ -197,6 +221,8 @@ impl Invocation {
     fn read_option(&mut self, text: &str, word: &OsString) {
         match text {
             "-E" | "-M" | "-MM" | "-fsyntax-only" | "--analyze" | "-rewrite-objc" => {
+                self.expands |= text == "-E";
+                self.lists |= matches!(text, "-M" | "-MM");
                 self.reach(BuildStage::Preprocess);
             }
             "-c" | "-S" | "-emit-ast" | "--precompile" | "-fmodule-header" => {
@@ -206,8 +232,10 @@ impl Invocation {
             "-r" | "--relocatable" | "-Wl,-r" | "-Wl,--relocatable" => {
                 self.product = Product::Object;
             }
-            "-nostdlib" | "-nostartfiles" | "-nodefaultlibs" => self.bare = true,
-            "-nolibc" | "-ffreestanding" | "-m32" | "-mx32" | "-m16" => self.freestanding = true,
+            "-nostdlib" | "-nostartfiles" | "-nodefaultlibs" => self.bare = Some(text.to_owned()),
+            "-nolibc" | "-ffreestanding" => self.freestanding = Some(text.to_owned()),
+            "-m32" | "-mx32" | "-m16" => self.foreign = Some(text.to_owned()),
+            "-m64" => self.foreign = None,
             _ if QUERIES.contains(&text) || is_print(text) => self.query = true,
             _ => self.read_joined(text, word),
         }
@@ -226,7 +254,7 @@ impl Invocation {
         } else if let Some(path) = text.strip_prefix("--ld-path=") {
             self.linker = Some(path.to_owned());
         } else if let Some(target) = text.strip_prefix("--target=") {
-            self.freestanding |= is_foreign(target);
+            self.read_target(target);
         } else if text.starts_with("-D_FORTIFY_SOURCE") {
             self.fortified = true;
         } else if is_engine(text) {
@@ -237,16 +265,24 @@ impl Invocation {
         }
     }
 
+    fn read_target(&mut self, target: &str) {
+        self.foreign = is_foreign(target).then(|| format!("--target={target}"));
+    }
+
     fn read_input(&mut self, word: &OsString, language: Option<&str>) {
         self.inputs += 1;
         self.links_rust |= word.as_bytes().ends_with(b".rlib");
         if is_engine(&word.to_string_lossy()) {
             self.fuzzer_driver = true;
+        } else if is_header(word, language) {
+            self.headers += 1;
+            self.sources.push(word.clone());
         } else if is_source(word, language) {
             self.sources.push(word.clone());
         }
     }
 
+    /// The earlier of the two stages, whatever the order of the options.
     fn reach(&mut self, stage: BuildStage) {
         self.stage = match (self.stage, stage) {
             (BuildStage::Preprocess, _) | (_, BuildStage::Preprocess) => BuildStage::Preprocess,
@@ -257,14 +293,29 @@ impl Invocation {
     /// False for questions, calls without a file, and code that the runtime cannot live in.
     #[must_use]
     pub(crate) fn wants_instrumentation(&self) -> bool {
-        let without_libc = self.bare && !self.names_libc && !self.fuzzer_driver;
-        !self.query && !self.freestanding && !without_libc && self.inputs > 0
+        !self.query && self.inputs > 0 && self.foreign.is_none() && self.lacks_libc().is_none()
+    }
+
+    /// The option that keeps the C library out of the product.
+    #[must_use]
+    pub(crate) fn lacks_libc(&self) -> Option<&str> {
+        let without_libc = !self.names_libc && !self.fuzzer_driver;
+        let bare = self.bare.as_deref().filter(|_| without_libc);
+        self.freestanding.as_deref().or(bare)
+    }
+
+    /// The option that asks for code of a machine without a runtime.
+    #[must_use]
+    pub(crate) fn wrong_machine(&self) -> Option<&str> {
+        let works = self.stage != BuildStage::Preprocess && !self.query && self.inputs > 0;
+        self.foreign.as_deref().filter(|_| works)
     }
 
     /// The program would get clang's libFuzzer, because it cannot contain the runtime of ffuzz.
     #[must_use]
     pub(crate) fn lacks_driver(&self) -> bool {
-        self.freestanding && self.fuzzer_driver && !self.query && self.links() && self.inputs > 0
+        let alien = self.foreign.is_some() || self.freestanding.is_some();
+        alien && self.fuzzer_driver && !self.query && self.links() && self.inputs > 0
     }
 
     /// Code is generated from at least one source.
@@ -273,10 +324,23 @@ impl Invocation {
         self.stage != BuildStage::Preprocess && !self.sources.is_empty()
     }
 
+    /// The compilation of what this call prints as preprocessed source.
+    #[must_use]
+    pub(crate) fn of_expanded(&self) -> Option<Self> {
+        let expands = self.expands && !self.lists && !self.sources.is_empty();
+        expands.then(|| Self { stage: BuildStage::Compile, ..self.clone() })
+    }
+
     /// A program or a library comes out.
     #[must_use]
     pub(crate) fn links(&self) -> bool {
         self.stage == BuildStage::Link && self.product != Product::Object
+    }
+
+    /// A question to the compiler, not a compilation.
+    #[must_use]
+    pub(crate) fn is_query(&self) -> bool {
+        self.query
     }
 
     /// The file that a link writes.
@@ -326,16 +390,29 @@ fn is_print(text: &str) -> bool {
     text.starts_with("-print-") || text.starts_with("--print-")
 }
 
-/// The runtime is compiled for the machine that built it.
+/// The runtime is compiled for the machine that built it, and for Linux.
 fn is_foreign(target: &str) -> bool {
-    let ours = target.starts_with(std::env::consts::ARCH);
-    !(ours || target.starts_with("amd64") && cfg!(target_arch = "x86_64"))
+    let ours = target.starts_with(std::env::consts::ARCH)
+        || target.starts_with("amd64") && cfg!(target_arch = "x86_64");
+    let linux = !target.contains('-') || target.contains("linux");
+    !ours || !linux || target.ends_with("x32")
+}
+
+/// `-x c++-header` and the like, or a name by which clang knows a header.
+fn is_header(file: &OsStr, language: Option<&str>) -> bool {
+    match language {
+        Some("none") | None => {
+            let extension = Path::new(file).extension().unwrap_or_default();
+            ["h", "H", "hh", "hp", "hpp", "hxx"].iter().any(|known| extension == *known)
+        }
+        Some(name) => name.ends_with("-header"),
+    }
 }
 
 fn is_source(file: &OsStr, language: Option<&str>) -> bool {
     match language {
         Some("none") | None => {
-            let extension = std::path::Path::new(file).extension().unwrap_or_default();
+            let extension = Path::new(file).extension().unwrap_or_default();
             let known = [
                 "c", "cc", "cp", "cxx", "cpp", "CPP", "c++", "C", "i", "ii", "m", "mm", "M", "bc",
                 "ll", "cppm",
@@ -346,21 +423,43 @@ fn is_source(file: &OsStr, language: Option<&str>) -> bool {
     }
 }
 
-/// Replaces `@file` by its words, as clang will. Nested files are followed a few levels deep.
+/// Replaces `@file` by its words, as clang will, also in such files. `within` are the files around: one that
+/// contains itself is left for clang, which refuses it.
 fn expand(
     arguments: &[OsString],
     read: &impl Fn(&OsStr) -> Option<Vec<u8>>,
-    depth: u32,
+    within: &mut Vec<OsString>,
 ) -> Vec<OsString> {
     let mut words = vec![];
     for argument in arguments {
-        let file = argument.as_bytes().strip_prefix(b"@").filter(|_| depth < 8);
-        match file.and_then(|file| read(OsStr::from_bytes(file))) {
-            Some(content) => words.extend(expand(&split(&content), read, depth + 1)),
+        let file = argument.as_bytes().strip_prefix(b"@").map(OsStr::from_bytes);
+        let file = file.filter(|file| !within.iter().any(|outer| outer == file));
+        match file.and_then(|file| Some((file, read(file)?))) {
+            Some((file, content)) => {
+                within.push(file.to_owned());
+                words.extend(expand(&split(&content), read, within));
+                within.pop();
+            }
             None => words.push(argument.clone()),
         }
     }
     words
+}
+
+/// The content of a response file with these words.
+pub(crate) fn quoted(words: &[OsString]) -> Vec<u8> {
+    let mut content = vec![];
+    for word in words {
+        content.push(b'"');
+        for byte in word.as_bytes() {
+            if matches!(byte, b'"' | b'\\') {
+                content.push(b'\\');
+            }
+            content.push(*byte);
+        }
+        content.extend(b"\"\n");
+    }
+    content
 }
 
 /// Words of a response file: GNU quoting (blank, quotes, backslash).

@@ -62,6 +62,12 @@ pub struct Env {
     pub plain: bool,
     /// `AFL_COMPILER_LAUNCHER`: a program such as ccache, which calls clang.
     pub launcher: Option<PathBuf>,
+    /// A cache of objects, such as ccache, has started this process.
+    pub cached: bool,
+    /// `CCACHE_DEPEND`: ccache looks at the dependencies alone, not at preprocessed source.
+    pub depend_mode: bool,
+    /// `FFUZZ_DIFF`: the `diff` domain reads it at compile time.
+    pub diff: Option<PathBuf>,
     /// A line for each variable that is set and has no effect.
     pub unsupported: Vec<String>,
     /// A line for each name that is probably a mistake.
@@ -108,6 +114,9 @@ impl Env {
             deny_exec: set("AFL_LLVM_DENY_EXEC"),
             plain: set("AFL_NOOPT") || set("AFL_LLVM_DISABLE_INSTRUMENTATION"),
             launcher: path("AFL_COMPILER_LAUNCHER"),
+            cached: CACHE_MARKS.iter().any(|name| set(name)) || is_child_of_cache(),
+            depend_mode: set("CCACHE_DEPEND"),
+            diff: path("FFUZZ_DIFF"),
             unsupported: UNSUPPORTED
                 .iter()
                 .flat_map(|(names, why)| names.iter().map(move |name| (name, why)))
@@ -148,6 +157,16 @@ impl Env {
         }
         Ok(())
     }
+}
+
+/// What ccache sets for a compiler that it starts.
+const CACHE_MARKS: &[&str] = &["UNCACHED_ERR_FD", "CCACHE_DISABLE"];
+
+/// The parent is ccache, whatever the link by which it was called, or sccache.
+fn is_child_of_cache() -> bool {
+    let parent = format!("/proc/{}/exe", std::os::unix::process::parent_id());
+    let program = std::fs::read_link(parent).unwrap_or_default();
+    program.file_name().is_some_and(|name| name.to_string_lossy().contains("ccache"))
 }
 
 /// What may stand after clang's `-O`.

@@ -54,6 +54,14 @@ pub enum CompilerError {
          for its own libFuzzer"
     ))]
     NoDriver,
+    #[error("{0}: ffuzz has no runtime for this machine")]
+    #[diagnostic(help(
+        "leave the option out, or compile without instrumentation: AFL_NOOPT=1, or call clang"
+    ))]
+    WrongMachine(String),
+    #[error("{name} of clang {major} is not installed")]
+    #[diagnostic(help("apt-get install llvm-{major}, or choose another clang with FFUZZ_CC"))]
+    NoTool { name: String, major: u32 },
     #[error("cannot read the declared domains in {}: {source}", path.display())]
     #[diagnostic(help(
         "name it with its full path when a build changes folders, or put it into a folder of \

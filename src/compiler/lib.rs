@@ -4,9 +4,10 @@
 //! environment and [`toolchain`] to clang's arguments, [`domains`] finds what `WAYPOINTS` names,
 //! [`declared`] reads domains without C++, [`plugin`] has passes and runtime files ready for the clang at
 //! hand, [`lists`] decides which sources and functions get coverage, `product` reports what a program
-//! contains. Nothing here depends on the fuzzer.
+//! contains, `cached` shows the settings to a cache of objects. Nothing here depends on the fuzzer.
 
 pub mod args;
+mod cached;
 pub mod declared;
 pub mod domains;
 pub mod env;
@@ -18,8 +19,9 @@ pub(crate) mod rewrite;
 pub mod toolchain;
 
 use std::ffi::OsString;
+use std::fs::File;
 use std::os::unix::process::CommandExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 
 use args::Invocation;
@@ -28,7 +30,7 @@ pub use error::CompilerError;
 use rewrite::{Additions, CounterLink};
 use toolchain::{Language, Linker};
 
-use ffuzz_sys::file;
+use ffuzz_sys::{file, memory};
 
 /// Maximum bytes of a user's text file: declarations, a list, a response file.
 const LARGEST_TEXT: u64 = 64 << 20;
@@ -51,16 +53,31 @@ pub fn run(
     if invocation.lacks_driver() {
         return Err(CompilerError::NoDriver);
     }
+    if let Some(option) = invocation.wrong_machine().filter(|_| !env.plain) {
+        return Err(CompilerError::WrongMachine(option.to_owned()));
+    }
+    let reports = !env.quiet && !invocation.is_probe();
+    let works = invocation.links() || invocation.compiles();
     if !invocation.wants_instrumentation() || env.plain {
+        let told = works && reports && !env.plain && !invocation.is_query();
+        if let Some(option) = invocation.lacks_libc().filter(|_| told) {
+            note(&format!("warning: {option}: without instrumentation, which needs a C library"));
+        }
         let mut clang_alone = launched(&clang.path, env);
         clang_alone.args(&invocation.arguments);
         return Err(replace_process(clang_alone));
     }
-    let reports = !env.quiet && !invocation.is_probe();
-    let works = invocation.links() || invocation.compiles();
     env.misspelt.iter().filter(|_| reports && works).for_each(|text| note(text));
     env.unsupported.iter().filter(|_| reports && invocation.links()).for_each(|text| note(text));
+    if reports && env.cached && env.depend_mode && invocation.compiles() {
+        note(cached::DEPEND_MODE);
+    }
     let mut additions = additions(&invocation, env, &clang)?;
+    additions.settings = shown_settings(&invocation, env, &clang)?;
+    if cached::is_launched_compilation(&invocation, env) {
+        let settings = cached::settings(&invocation, env, &additions, &clang);
+        additions.settings_option = Some(cached::option(settings));
+    }
     if let (true, Some(why)) = (reports && invocation.links(), &additions.lacks_pass) {
         note(&format!("warning: {}: {why}", plugin::without_pass(env)));
     }
@@ -71,10 +88,24 @@ pub fn run(
         note(COPIED_COUNTERS);
     }
     additions.opt_level = invocation.level.is_none();
-    let command = command(&clang.path, &invocation, env, &additions);
+    let Prepared { command, _line } = command(&clang.path, &invocation, env, &additions)?;
     if reports && invocation.links() {
         return link_and_report(command, &invocation, env, note);
     }
+    Err(replace_process(command))
+}
+
+/// Runs a program of the LLVM whose clang is used, such as `llvm-ar`. Returns only for an error.
+pub fn run_tool(
+    name: &str,
+    arguments: Vec<OsString>,
+    env: &Env,
+) -> Result<ExitCode, CompilerError> {
+    let clang = toolchain::find(Language::C, env)?;
+    let tool = toolchain::tool(name, &clang, env)
+        .ok_or_else(|| CompilerError::NoTool { name: name.to_owned(), major: clang.major })?;
+    let mut command = Command::new(tool);
+    command.args(arguments);
     Err(replace_process(command))
 }
 
@@ -94,6 +125,20 @@ fn link_and_report(
     }
     let code = status.code().and_then(|code| u8::try_from(code).ok());
     Ok(ExitCode::from(code.unwrap_or(1)))
+}
+
+/// The file that shows a cache around this process with which settings the source will be compiled.
+fn shown_settings(
+    invocation: &Invocation,
+    env: &Env,
+    clang: &toolchain::Clang,
+) -> Result<Option<PathBuf>, CompilerError> {
+    let Some(compilation) = invocation.of_expanded().filter(|_| env.cached) else {
+        return Ok(None);
+    };
+    let additions = additions(&compilation, env, clang)?;
+    let settings = cached::settings(&compilation, env, &additions, clang);
+    cached::header(&ffuzz_assets::Assets::open(&env.places)?, settings).map(Some)
 }
 
 fn additions(
@@ -151,6 +196,8 @@ fn additions(
         coverage,
         link,
         opt_level,
+        settings: None,
+        settings_option: None,
         lacks_pass,
     })
 }
@@ -163,15 +210,41 @@ fn launched(clang: &Path, env: &Env) -> Command {
     command
 }
 
+/// A command that can be started, and the response file with its arguments if they are many.
+struct Prepared {
+    command: Command,
+    _line: Option<File>,
+}
+
+/// Maximum bytes of a command line; longer ones are in a response file.
+const LONGEST_LINE: usize = 64 << 10;
+
 /// clang with everything that was found out.
-fn command(clang: &Path, invocation: &Invocation, env: &Env, additions: &Additions) -> Command {
+fn command(
+    clang: &Path,
+    invocation: &Invocation,
+    env: &Env,
+    additions: &Additions,
+) -> Result<Prepared, CompilerError> {
     let mut command = launched(clang, env);
-    command.args(rewrite::rewrite(invocation, env, additions)).env_remove(env::DECLARED);
-    command.env(env::BUILTIN, additions.builtin.join(","));
+    let words = rewrite::rewrite(invocation, env, additions);
+    let mut line = None;
+    if words.iter().map(|word| word.len()).sum::<usize>() > LONGEST_LINE {
+        let content = args::quoted(&words);
+        let (file, path) = memory::inherited(c"ffuzz-cc", &content)
+            .map_err(|source| CompilerError::Run { program: clang.to_owned(), source })?;
+        let mut word = OsString::from("@");
+        word.push(path);
+        command.arg(word);
+        line = Some(file);
+    } else {
+        command.args(words);
+    }
+    command.env_remove(env::DECLARED).env(env::BUILTIN, additions.builtin.join(","));
     if let Some(path) = &additions.declared {
         command.env(env::DECLARED, path);
     }
-    command
+    Ok(Prepared { command, _line: line })
 }
 
 /// `exec`: clang's exit code, signals and output are the caller's without any help.
@@ -190,7 +263,8 @@ fn watched_link(
     note: impl Fn(&str),
 ) -> Result<ExitCode, CompilerError> {
     additions.link = CounterLink::Shared;
-    let output = command(clang, invocation, env, &additions)
+    let output = command(clang, invocation, env, &additions)?
+        .command
         .stdin(std::process::Stdio::inherit())
         .stdout(std::process::Stdio::inherit())
         .output()
@@ -201,7 +275,8 @@ fn watched_link(
             note(COPIED_COUNTERS);
         }
         additions.link = CounterLink::Copied;
-        return Err(replace_process(command(clang, invocation, env, &additions)));
+        let Prepared { command, _line } = command(clang, invocation, env, &additions)?;
+        return Err(replace_process(command));
     }
     if !text.is_empty() {
         note(text.trim_end_matches('\n'));

@@ -40,6 +40,10 @@ pub(crate) struct Additions {
     pub link: CounterLink,
     /// Choose the optimisation level, because the user did not.
     pub opt_level: bool,
+    /// A file that shows a cache of objects the settings, in preprocessed source.
+    pub settings: Option<PathBuf>,
+    /// An option that shows them to one between us and clang.
+    pub settings_option: Option<OsString>,
     /// Why the pass is missing that collects words and changes counters.
     pub lacks_pass: Option<String>,
 }
@@ -59,6 +63,18 @@ const MACROS: &[&str] = &[
      __asm__(\"__ffuzz_testcase_buf\"); __ffuzz_buf_of(); }))",
     "-D__AFL_FUZZ_TESTCASE_LEN=(__extension__({ unsigned int __ffuzz_len_of(void) \
      __asm__(\"__ffuzz_testcase_len\"); __ffuzz_len_of(); }))",
+    "-D__AFL_COVERAGE()=void __ffuzz_covers(void) __asm__(\"__afl_coverage_on\"); \
+     void (*__ffuzz_selective)(void) __attribute__((weak)) = __ffuzz_covers",
+    "-D__AFL_COVERAGE_START_OFF()=int __afl_selective_coverage_start_off \
+     __attribute__((weak)) = 1",
+    "-D__AFL_COVERAGE_ON()=(__extension__({ void __ffuzz_coverage_on(void) \
+     __asm__(\"__afl_coverage_on\"); __ffuzz_coverage_on(); }))",
+    "-D__AFL_COVERAGE_OFF()=(__extension__({ void __ffuzz_coverage_off(void) \
+     __asm__(\"__afl_coverage_off\"); __ffuzz_coverage_off(); }))",
+    "-D__AFL_COVERAGE_DISCARD()=(__extension__({ void __ffuzz_coverage_discard(void) \
+     __asm__(\"__afl_coverage_discard\"); __ffuzz_coverage_discard(); }))",
+    "-D__AFL_COVERAGE_SKIP()=(__extension__({ void __ffuzz_coverage_skip(void) \
+     __asm__(\"__afl_coverage_skip\"); __ffuzz_coverage_skip(); }))",
 ];
 
 /// Edge counters and the table of their addresses, for the compiler proper: given to the
@@ -87,7 +103,10 @@ pub(crate) fn rewrite(invocation: &Invocation, env: &Env, additions: &Additions)
         words.extend(additions.runtimes.iter().map(OsString::from));
     }
     if !invocation.sources.is_empty() {
-        preprocessor(&mut words, env, additions);
+        preprocessor(&mut words, additions);
+        if !invocation.includes_first {
+            includes(&mut words, invocation, env, additions);
+        }
     }
     if invocation.compiles() {
         compilation(&mut words, invocation, env, additions);
@@ -95,7 +114,13 @@ pub(crate) fn rewrite(invocation: &Invocation, env: &Env, additions: &Additions)
     if invocation.stage != BuildStage::Preprocess {
         sanitizers(&mut words, env);
     }
-    words.extend(user_words(&invocation.arguments, additions));
+    let kept = user_words(&invocation.words, additions);
+    // clang reads the response files itself, unless something in them is not for it.
+    let unchanged = kept == invocation.words;
+    words.extend(if unchanged { invocation.arguments.clone() } else { kept });
+    if invocation.includes_first {
+        includes(&mut words, invocation, env, additions);
+    }
     if invocation.links() {
         if invocation.language_forced {
             words.extend(["-x", "none"].map(OsString::from));
@@ -105,12 +130,23 @@ pub(crate) fn rewrite(invocation: &Invocation, env: &Env, additions: &Additions)
     words
 }
 
-fn preprocessor(words: &mut Vec<OsString>, env: &Env, additions: &Additions) {
+fn preprocessor(words: &mut Vec<OsString>, additions: &Additions) {
     words.extend(MACROS.iter().map(OsString::from));
     words.push("-isystem".into());
     words.push(additions.assets.join("include").into_os_string());
+}
+
+/// Files that every source includes. Before the user's words, but after their `-include`: clang ignores a
+/// precompiled header that is not the first.
+fn includes(words: &mut Vec<OsString>, invocation: &Invocation, env: &Env, additions: &Additions) {
+    if invocation.sources.is_empty() {
+        return;
+    }
     if env.ijon {
         words.extend(["-include", "ijon.h"].map(OsString::from));
+    }
+    if let Some(path) = &additions.settings {
+        words.extend(["-include".into(), path.into()]);
     }
 }
 
@@ -120,6 +156,7 @@ fn compilation(
     env: &Env,
     additions: &Additions,
 ) {
+    words.extend(additions.settings_option.clone());
     if !env.dont_optimize {
         words.push("-g".into());
         if additions.opt_level {
@@ -232,10 +269,10 @@ fn link(words: &mut Vec<OsString>, invocation: &Invocation, env: &Env, additions
         words.push(file("libffuzz-driver.a"));
     }
     words.push(file("libffuzz-rt.a"));
-    if invocation.bare {
+    if invocation.bare.is_some() {
         words.extend(BARE_LIBRARIES.iter().map(OsString::from));
     } else if invocation.fuzzer_driver
-        && !invocation.arguments.iter().any(|word| word == "-stdlib=libc++")
+        && !invocation.words.iter().any(|word| word == "-stdlib=libc++")
     {
         // As clang does it for libFuzzer: a harness in C++ may be linked by the C compiler.
         words.extend(CXX_LIBRARY.iter().map(OsString::from));

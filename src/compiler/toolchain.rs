@@ -56,6 +56,13 @@ pub fn find(language: Language, env: &Env) -> Result<Clang, CompilerError> {
         .ok_or_else(|| CompilerError::NoClang { tried: format!("{name}-19 … {name}-14, {name}") })
 }
 
+/// A program of the LLVM that `clang` belongs to: beside it, or in PATH with its number.
+pub(super) fn tool(name: &str, clang: &Clang, env: &Env) -> Option<PathBuf> {
+    let beside = clang.path.canonicalize().ok().map(|path| path.with_file_name(name));
+    let numbered = PathBuf::from(format!("{name}-{}", clang.major));
+    beside.filter(|path| path.is_file()).or_else(|| locate(&numbered, &env.path))
+}
+
 /// `FFUZZ_CC` names the C compiler or the C++ one; each implies the other.
 fn for_language(path: &Path, language: Language) -> PathBuf {
     let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();

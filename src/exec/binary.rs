@@ -182,6 +182,13 @@ pub fn loader(path: &Path) -> Option<PathBuf> {
     Some(OsStr::from_bytes(name?).into())
 }
 
+/// The C library of a dynamic loader, if it is not the one for which our libraries are built.
+pub(super) fn other_libc(loader: &Path) -> Option<&'static str> {
+    let name = loader.file_name().unwrap_or_default().as_bytes();
+    let known: [(&[u8], &str); 2] = [(b"ld-musl-", "musl"), (b"linker", "bionic")];
+    known.iter().find(|(start, _)| name.starts_with(start)).map(|(_, libc)| *libc)
+}
+
 /// The content of the segment `PT_INTERP`.
 fn interpreter<E: FileHeader>(file: &ReadCache<fs::File>) -> Option<&[u8]> {
     let header = E::parse(file).ok()?;

@@ -2,6 +2,7 @@
 
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
+use std::path::PathBuf;
 use std::ptr::NonNull;
 use std::sync::atomic::AtomicU32;
 
@@ -167,6 +168,20 @@ pub fn memfd(name: &std::ffi::CStr, len: usize) -> io::Result<OwnedFd> {
     Ok(fd)
 }
 
+/// Creates an anonymous file for the programs that this process starts: they inherit it, and read it by its path.
+pub fn inherited(name: &std::ffi::CStr, content: &[u8]) -> io::Result<(std::fs::File, PathBuf)> {
+    use std::io::Write;
+    // SAFETY: the name is a C string.
+    let fd = unsafe { libc::memfd_create(name.as_ptr(), 0) };
+    if fd < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    // SAFETY: a fresh descriptor without another owner.
+    let mut file = std::fs::File::from(unsafe { OwnedFd::from_raw_fd(fd) });
+    file.write_all(content)?;
+    Ok((file, format!("/proc/self/fd/{fd}").into()))
+}
+
 /// Forbids every further change of a memfd's size.
 pub fn seal_size(fd: impl AsFd) -> io::Result<()> {
     seal(fd, libc::F_SEAL_SHRINK | libc::F_SEAL_GROW | libc::F_SEAL_SEAL)
@@ -210,6 +225,15 @@ mod tests {
         drop(map);
         // SAFETY: as above; it must fail now.
         assert_eq!(unsafe { libc::shmat(id, std::ptr::null(), 0) }.addr(), usize::MAX);
+    }
+
+    #[test]
+    fn programs_read_an_inherited_file_from_its_start_each_time() {
+        let (_file, path) = inherited(c"test", b"content").unwrap();
+        for _ in 0..2 {
+            let output = std::process::Command::new("cat").arg(&path).output().unwrap();
+            assert_eq!(output.stdout, b"content");
+        }
     }
 
     #[test]

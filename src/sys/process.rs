@@ -550,7 +550,7 @@ mod tests {
 
     #[test]
     fn a_missing_program_is_an_error_of_the_start() {
-        let error = start(&["/nonexistent"], OutputTo::Nowhere, false).unwrap_err();
+        let error = start(&["/proc/none"], OutputTo::Nowhere, false).unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::NotFound);
     }
 

@@ -156,7 +156,7 @@ mod tests {
     #[test]
     fn a_missing_program_is_an_error() {
         let null = File::options().write(true).open("/dev/null").unwrap();
-        let argv = ["/nonexistent/ffuzz".into()];
+        let argv = ["/proc/none/ffuzz".into()];
         let error = Subprocess::start(&argv, &[], Stdio::null(), null.as_fd(), null.as_fd());
         assert_eq!(error.unwrap_err().kind(), io::ErrorKind::NotFound);
     }

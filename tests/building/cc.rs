@@ -4,6 +4,8 @@
 mod counters;
 mod exec;
 mod harness;
+mod lines;
+mod tools;
 
 use crate::compiling as common;
 use common::{Bench, clangs, has, repository, sorted_values, values};

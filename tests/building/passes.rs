@@ -505,6 +505,49 @@ fn a_variable_of_the_usual_form_names_its_domain() {
     }
 }
 
+/// Each letter is a way through the annotations.
+const SELECTIVE: &str = "#include <stdio.h>\n__AFL_COVERAGE();\n#ifdef START_OFF\n__AFL_COVERAGE_START_OFF();\n#endif\n\
+    __attribute__((noinline)) static int f(int c) {\n\
+      for (volatile int i = 0; i < 9; i++) { if (i % 2) puts(\"a\"); else if (i % 3) puts(\"b\"); else puts(\"c\"); }\n\
+    return c; }\n\
+    #ifdef LOOP\n__AFL_FUZZ_INIT();\n#endif\n\
+    static void run(int c) {\n\
+      if (c == 'n') __AFL_COVERAGE_ON();\n\
+      if (c == 'o') __AFL_COVERAGE_OFF();\n\
+      f(c);\n\
+      if (c == 'd') __AFL_COVERAGE_DISCARD();\n\
+      if (c == 's') __AFL_COVERAGE_SKIP();\n\
+      if (c == 'o') __AFL_COVERAGE_ON();\n\
+    }\n\
+    int main(void) {\n\
+    #ifdef LOOP\n  while (__AFL_LOOP(1000)) run(__AFL_FUZZ_TESTCASE_LEN ? __AFL_FUZZ_TESTCASE_BUF[0] : 0);\n\
+    #else\n  run(getchar());\n#endif\n  return 0; }\n";
+
+#[test]
+fn aflpps_annotations_leave_edges_out() {
+    let bench = Bench::new();
+    bench.write("t.c", SELECTIVE);
+    for letter in ["n", "o", "p", "d", "s"] {
+        bench.write(letter, letter);
+    }
+    let edges = |options: &str, input: &str| -> u32 {
+        let seen = bench.client(options, "t", &[input]);
+        let count = seen.split("edges=").nth(1).and_then(|rest| rest.split_whitespace().next());
+        count.unwrap_or_else(|| panic!("{seen}")).parse().unwrap()
+    };
+    for (flags, options) in [("", ""), ("-DLOOP", "-p -s"), ("-x c++ -DLOOP", "-p -s")] {
+        bench.build(&[], &format!("-Wall -Werror -O1 {flags} t.c -o t"));
+        let all = edges(options, "p");
+        assert!(all > 2, "{flags}: {all}");
+        assert!(edges(options, "o") < all, "{flags}: what f reaches is not seen");
+        assert!(edges(options, "d") < edges(options, "o"), "{flags}: nothing before is seen");
+        assert_eq!(edges(options, "s"), 0, "{flags}");
+        bench.build(&[], &format!("-Wall -Werror -O1 -DSTART_OFF {flags} t.c -o t"));
+        assert_eq!(edges(options, "p"), 0, "{flags}: it is never on");
+        assert!((3..=all).contains(&edges(options, "n")), "{flags}: it is on");
+    }
+}
+
 #[test]
 fn ijons_annotations_fill_three_maps() {
     let bench = bench("", "ijon.c", "-Wall -Werror", &["abc"]);
@@ -518,6 +561,11 @@ fn ijons_annotations_fill_three_maps() {
         "{seen}"
     );
     assert!(found.contains(&"dsf[69638] = 203"), "{seen}");
+    assert!(found.contains(&"dsf[65544] = 33") && found.contains(&"dsf[69641] = 303"), "{seen}");
+    // Each caller has a slot in both maps.
+    for value in ["= 1003", "= 2003"] {
+        assert_eq!(found.iter().filter(|line| line.ends_with(value)).count(), 2, "{seen}");
+    }
     for value in ["= 21", "= 103", "= 997", "= 3"] {
         assert!(found.iter().any(|line| line.ends_with(value)), "{value}: {seen}");
     }

@@ -224,6 +224,32 @@ fn a_program_of_go_is_forked_at_its_entry_point() {
 }
 
 #[test]
+fn dynamic_programs_of_musl_run_in_qemu() {
+    if !has_emulators() || !has("musl-gcc") {
+        return;
+    }
+    let dir = TestDir::with_seed("a");
+    dir.write(
+        "t.c",
+        "#include <stdio.h>\n#include <stdlib.h>\n\
+         int main(void) { if (getchar() == 'b') abort(); return 0; }\n",
+    );
+    dir.program("musl-gcc").words("-O1 t.c -o t").run().expect(0);
+    let program = dir.path("t");
+    let job = dir.fuzz("-Q -s 1 -E 20000", &program, "").env("AFL_BENCH_UNTIL_CRASH", "1");
+    let run = job.run().expect(0);
+    let line = "the target runs in qemu-x86_64: it is not linked with glibc";
+    assert!(run.out.contains(line), "{}", run.out);
+    assert_eq!(dir.crashes().len(), 1, "{}", run.out);
+    let refused = |options: &str, cause: &str, remedy: &str| {
+        let _ = std::fs::remove_dir_all(dir.path("out"));
+        dir.fuzz(options, &program, "").run().refused(1, cause, remedy);
+    };
+    refused("-Q --native -E 5", "which is linked with musl", "leave --native out");
+    refused("-n --guard-heap -E 5", "which is linked with musl", "link it with glibc");
+}
+
+#[test]
 fn what_cannot_be_emulated_is_refused() {
     let dir = TestDir::with_seed("x");
     dir.write("t.c", "int main(void) { return 0; }");

@@ -3,6 +3,11 @@
 
 #include "ijon.h"
 
+__attribute__((noinline)) static void count(int n) {
+  IJON_STACK_MAX(n);
+  IJON_STACK_MIN(n);
+}
+
 int main(void) {
   char text[16] = {0};
   int n = (int)fread(text, 1, 15, stdin);
@@ -12,6 +17,10 @@ int main(void) {
   IJON_MAX(5, n * 9);
   IJON_MIN(n + 100);
   IJON_MIN(6, n + 200);
+  IJON_MAX_AT(8, n * 11);
+  IJON_MIN_AT(9, n + 300);
+  count(n + 1000);
+  count(n + 2000);
   IJON_DIST(n, 1000);
   IJON_CMP(n, 0xff);
   IJON_STRDIST(text, "abcd");

@@ -419,7 +419,7 @@ fn what_makes_no_sense_is_refused() {
     refused("-t 1", "-t 1 is not a timeout", "milliseconds");
     refused("-i missing", "cannot read", "check its permissions");
     refused("--modules libnone.so", "no code to trace is known", "--modules");
-    refused("-o /nonexistent/file", "cannot write", "check the disk");
+    refused("-o /proc/none/file", "cannot write", "check the disk");
     let dir = TestDir::new();
     let text = dir.write("text", "no program");
     trace("", &text, "a").refused(1, "cannot start the target", "");

@@ -27,6 +27,14 @@ fn the_stage_is_known_by_the_options() {
 }
 
 #[test]
+fn preprocessed_source_is_that_of_a_compilation() {
+    assert!(parse("-E a.c").of_expanded().unwrap().compiles());
+    for line in ["-E -M a.c", "-MM a.c", "-c a.c", "-E a.s", "-fsyntax-only a.c"] {
+        assert!(parse(line).of_expanded().is_none(), "{line}");
+    }
+}
+
+#[test]
 fn questions_and_calls_without_a_file_are_left_alone() {
     for line in [
         "",
@@ -53,8 +61,32 @@ fn questions_and_calls_without_a_file_are_left_alone() {
     assert!(parse("-m32 -fsanitize=fuzzer a.c").lacks_driver());
     assert!(!parse("-m32 -fsanitize=fuzzer -c a.c").lacks_driver());
     assert!(!parse("-fsanitize=fuzzer a.c").lacks_driver());
+    assert_eq!(parse("-nostdlib -c a.c").lacks_libc(), Some("-nostdlib"));
+    assert_eq!(parse("-nostdlib a.o -lc").lacks_libc(), None);
     assert!(parse("-v a.c").wants_instrumentation());
     assert!(parse("-o x -lm").wants_instrumentation());
+}
+
+#[test]
+fn the_last_option_decides_for_which_machine_code_is_made() {
+    for (line, option) in [
+        ("-m32 -c a.c", "-m32"),
+        ("-m64 -mx32 a.c", "-mx32"),
+        ("-target mips-linux-gnu a.c", "--target=mips-linux-gnu"),
+        ("--target=wasm32 -c a.c", "--target=wasm32"),
+        ("--target=x86_64-w64-mingw32 a.c", "-w64-mingw32"),
+        ("--target=x86_64-unknown-none -c a.c", "-unknown-none"),
+    ] {
+        assert!(parse(line).wrong_machine().is_some_and(|found| found.ends_with(option)), "{line}");
+        assert!(!parse(line).wants_instrumentation(), "{line}");
+    }
+    for line in ["-m32 -m64 a.c", "-m32 -E a.c", "-m32", "-m32 -print-file-name=libc.so a.c"] {
+        assert_eq!(parse(line).wrong_machine(), None, "{line}");
+    }
+    for rest in ["", "-linux-gnu", "-pc-linux-gnu", "-linux-musl"] {
+        let line = format!("--target={}{rest} a.c", std::env::consts::ARCH);
+        assert_eq!(parse(&line).wrong_machine(), None, "{line}");
+    }
 }
 
 #[test]
@@ -69,12 +101,42 @@ fn sources_are_distinguished_from_objects_and_values() {
 }
 
 #[test]
+fn headers_alone_are_precompiled_and_never_linked() {
+    for line in [
+        "-x c++-header pch.h -o pch.h.gch",
+        "pch.hpp -o pch.hpp.pch",
+        "-c pch.h",
+        "-xc-header a.txt",
+    ] {
+        let invocation = parse(line);
+        assert_eq!(invocation.stage, BuildStage::Compile, "{line}");
+        assert!(invocation.compiles() && !invocation.links(), "{line}");
+    }
+    assert!(parse("a.c pch.h").links() && parse("pch.h b.o").links());
+    assert!(!parse("-fsyntax-only pch.h").compiles());
+    assert!(parse("-include pch.h a.c").includes_first && !parse("a.c").includes_first);
+}
+
+#[test]
 fn response_files_are_read_but_kept() {
     let invocation = parse("@args");
     assert_eq!(invocation.sources, ["a b.c"]);
     assert_eq!(invocation.stage, BuildStage::Compile);
     assert_eq!(invocation.arguments, ["@args"]);
     assert!(!parse("@missing -c").wants_instrumentation() || parse("@missing -c").inputs == 1);
+}
+
+#[test]
+fn response_files_in_response_files_are_followed_and_one_in_itself_is_left() {
+    let read = |file: &OsStr| match file.to_str().unwrap() {
+        "a" => Some(b"@b -c".to_vec()),
+        "b" => Some(b"@c x.c".to_vec()),
+        "c" => Some(b"'-fsanitize=fuzzer' @a".to_vec()),
+        _ => None,
+    };
+    let invocation = Invocation::parse(vec!["@a".into()], read);
+    assert_eq!(invocation.words, ["-fsanitize=fuzzer", "@a", "x.c", "-c"]);
+    assert!(invocation.fuzzer_driver);
 }
 
 #[test]
@@ -103,6 +165,12 @@ fn the_linker_counts_only_in_a_link() {
 }
 
 proptest! {
+    #[test]
+    fn quoted_words_are_read_as_they_were(words in proptest::collection::vec("[ -~\n]{0,9}", 0..9)) {
+        let words: Vec<OsString> = words.into_iter().map(OsString::from).collect();
+        prop_assert_eq!(split(&quoted(&words)), words);
+    }
+
     #[test]
     fn any_words_can_be_read(words in proptest::collection::vec("[-@a-z.=,/ ]{0,12}", 0..12)) {
         let words: Vec<OsString> = words.into_iter().map(OsString::from).collect();

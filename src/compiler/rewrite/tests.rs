@@ -13,6 +13,8 @@ fn additions(domains: &[&str]) -> Additions {
         coverage: CoverageScope::Full,
         link: CounterLink::Shared,
         opt_level: true,
+        settings: None,
+        settings_option: None,
         lacks_pass: None,
     }
 }
@@ -101,6 +103,19 @@ fn libfuzzer_is_replaced_by_the_driver() {
     );
     let words = plain("-fsanitize=fuzzer-no-link -c a.c");
     assert!(!words.contains("-fsanitize=fuzzer") && words.ends_with("-c a.c"));
+}
+
+#[test]
+fn options_of_ours_leave_response_files_and_other_files_stay() {
+    let words = |content: &'static [u8]| {
+        let invocation = Invocation::parse(vec!["@f".into()], |_| Some(content.to_vec()));
+        let words = rewrite(&invocation, &Env::default(), &additions(&[]));
+        words.iter().map(|word| word.to_string_lossy()).collect::<Vec<_>>().join(" ")
+    };
+    assert!(words(b"-c a.c").ends_with(" @f"));
+    let link = words(b"-fsanitize=fuzzer,address a.o");
+    assert!(link.contains("-fsanitize=address a.o ") && link.contains("libffuzz-driver.a"));
+    assert!(!link.contains("@f"), "{link}");
 }
 
 #[test]

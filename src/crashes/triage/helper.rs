@@ -42,6 +42,6 @@ mod tests {
         };
         assert_eq!(ask("echo yes; echo no >&2", 60_000).unwrap().as_deref(), Some("yes\n"));
         assert_eq!(ask("echo yes; sleep 1000", 100).unwrap(), None);
-        assert!(super::ask(&["/nonexistent".into()], Duration::ZERO).is_err());
+        assert!(super::ask(&["/proc/none".into()], Duration::ZERO).is_err());
     }
 }

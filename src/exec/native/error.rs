@@ -17,12 +17,18 @@ pub enum NativeError {
     #[error("breakpoints need a library in the target, which is linked statically")]
     #[diagnostic(help("leave --native out: QEMU runs the target then"))]
     Static,
+    #[error("breakpoints need a library of glibc in the target, which is linked with {0}")]
+    #[diagnostic(help("leave --native out: QEMU runs the target then"))]
+    OtherLibc(&'static str),
     #[error("--guard-heap replaces the heap of libc, and the target has that of a sanitizer")]
     #[diagnostic(help("leave --guard-heap out: the sanitizer finds more"))]
     HeapOfSanitizer,
     #[error("--guard-heap loads a library into the target, which is linked statically")]
     #[diagnostic(help("link it dynamically, or build it with AFL_USE_ASAN=1"))]
     HeapOfStatic,
+    #[error("--guard-heap loads a library of glibc into the target, which is linked with {0}")]
+    #[diagnostic(help("link it with glibc, or build it with AFL_USE_ASAN=1"))]
+    HeapOfOtherLibc(&'static str),
     #[error(
         "breakpoints and forks need a program that has no threads before main, and Go's runtime starts some"
     )]
@@ -66,6 +72,7 @@ impl NativeError {
         match self {
             Self::Machine => Some("it is no program for x86-64 with 64 bits"),
             Self::Static => Some("it is linked statically"),
+            Self::OtherLibc(_) => Some("it is not linked with glibc"),
             Self::Go => Some("Go's runtime starts threads before main"),
             Self::SetUser => Some("it runs as another user (setuid or setgid)"),
             Self::NoBlocks => {

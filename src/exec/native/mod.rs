@@ -210,8 +210,13 @@ impl Native {
 pub(super) fn check_guarded(program: &Path, traits: Traits) -> Result<(), NativeError> {
     match () {
         () if traits.sanitizer => Err(NativeError::HeapOfSanitizer),
-        () if binary::loader(program).is_none() => Err(NativeError::HeapOfStatic),
-        () => Ok(()),
+        () => match binary::loader(program) {
+            None => Err(NativeError::HeapOfStatic),
+            Some(loader) => match binary::other_libc(&loader) {
+                Some(name) => Err(NativeError::HeapOfOtherLibc(name)),
+                None => Ok(()),
+            },
+        },
     }
 }
 
@@ -223,8 +228,9 @@ fn check(program: &Path, kin: Kin) -> Result<(), NativeError> {
     if !cfg!(target_arch = "x86_64") || !binary::is_native(program) {
         return Err(NativeError::Machine);
     }
-    if binary::loader(program).is_none() {
-        return Err(NativeError::Static);
+    let loader = binary::loader(program).ok_or(NativeError::Static)?;
+    if let Some(name) = binary::other_libc(&loader) {
+        return Err(NativeError::OtherLibc(name));
     }
     if preload::changes_user(program) {
         return Err(NativeError::SetUser);

@@ -239,7 +239,7 @@ mod tests {
             (r#"{"id":7,"cmd":"inject","data":"%"}"#, Some(7), "not base64"),
             (r#"{"id":7,"cmd":"inject","data":""}"#, Some(7), "empty"),
             (r#"{"id":7,"cmd":"inject","type":"bomb","data":"SGk="}"#, Some(7), "bomb"),
-            (r#"{"id":7,"cmd":"inject","path":"/nonexistent"}"#, Some(7), "/nonexistent"),
+            (r#"{"id":7,"cmd":"inject","path":"/proc/none"}"#, Some(7), "/proc/none"),
             (r#"{"id":7,"cmd":"inject","path":"/dev/zero"}"#, Some(7), "a device"),
             (r#"{"id":7,"cmd":"set"}"#, Some(7), "set needs"),
             (r#"{"id":7,"cmd":"set","timeout_ms":4}"#, Some(7), "from 5 to"),

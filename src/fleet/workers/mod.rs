@@ -577,7 +577,7 @@ mod tests {
 
     #[test]
     fn a_program_that_is_not_there_is_named() {
-        let argv = vec!["/nonexistent".into()];
+        let argv = vec!["/proc/none".into()];
         let (name, env, tmpdir) = ("main".into(), Vec::new(), None);
         let plan = WorkerPlan { name, argv, env, tmpdir, takes_commands: false };
         let options = FleetOptions { workers: vec![plan], ..options(&[], Duration::ZERO) };

@@ -280,3 +280,44 @@ fn without_arguments_it_says_what_it_is_unless_it_is_given_an_input() {
     assert_eq!(bench.status("t", b"a"), 0);
     assert_eq!(bench.status("t", b"A"), 134);
 }
+
+#[test]
+fn words_of_aflpps_driver_mean_what_they_mean_there() {
+    let bench = built("");
+    bench.write("stop", "A");
+    let by_hand = |words: &[&str], input: &str| {
+        let mut command = Command::new(bench.path("t"));
+        let stdin = std::fs::File::open(bench.path(input)).unwrap();
+        let output = command.args(words).stdin(stdin).output().unwrap();
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        (output.status.success(), said)
+    };
+    for words in [&[][..], &["-"], &["-1000"], &["-", "-1000"]] {
+        assert_eq!(by_hand(words, "letter"), (true, String::new()), "{words:?}");
+        let (good, said) = by_hand(words, "stop");
+        assert!(!good && said.contains("of standard input ends the harness by SIGABRT"), "{said}");
+    }
+    runs(&bench, "t", "-0", 1, "Give a number of inputs");
+    runs(&bench, "t", "-12x", 1, "The value of -12x is not a number.");
+    // A fuzzer's process ends after as many inputs.
+    let script = |words: &str| {
+        bench.write("w", format!("#!/bin/sh\nexec {} {words}\n", bench.path("t").display()));
+        let path = bench.path("w");
+        std::fs::set_permissions(&path, std::os::unix::fs::PermissionsExt::from_mode(0o755))
+            .unwrap();
+        bench.client("-p -s", "w", &["good/0", "good/1", "good/0"])
+    };
+    assert!(script("").contains("status=137f new 0") && !script("").contains("status=0 "));
+    assert!(script("-1").contains("status=0 new 0") && !script("-1").contains("137f"));
+    let two = script("-2");
+    assert!(two.contains("status=137f new 0") && two.contains("status=0 same 1"), "{two}");
+    // Fuzzers set this, because the program starts its fork server itself. The first line is what it asks for.
+    let deferred = [("__AFL_DEFER_FORKSRV", "1")];
+    let asks = |words: &str| {
+        script(words);
+        let seen = bench.client_with(&deferred, "-p -s", "w", &["A/deep/1"]);
+        assert!(seen.contains("status=6 "), "{seen}");
+        seen.lines().next().unwrap_or_default().to_owned()
+    };
+    assert_ne!(asks(""), asks("-"), "shared memory is not asked for");
+}
