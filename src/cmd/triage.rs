@@ -59,6 +59,7 @@ fn triage(args: &Args, environment: &Environment) -> Result<ExitCode, Failure> {
     let error_code = args.error_exitcode()?;
     let (sources, root) = args.places()?;
     let folders = triage::folders(&sources, args.report_hangs)?;
+    let (args, environment) = &prepare::with_recorded(args, environment, &folders);
     let plan = prepare::plan(args, environment, &folders, root)?;
     let files = triage::files(&folders)?;
     let folder = &plan.options.folder;

@@ -160,6 +160,16 @@ impl Environment {
         Self { variables: pairs.iter().map(|(n, v)| (n.into(), v.into())).collect() }
     }
 
+    /// The same with these variables, as far as it has none of their names.
+    #[must_use]
+    pub fn with_defaults(&self, variables: Vec<(OsString, OsString)>) -> Self {
+        let mut all = self.clone();
+        for (name, value) in variables {
+            all.variables.entry(name).or_insert(value);
+        }
+        all
+    }
+
     /// The value, unless it is empty.
     #[must_use]
     pub fn get(&self, name: &str) -> Option<&OsStr> {

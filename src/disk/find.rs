@@ -6,6 +6,8 @@ use std::io;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 
+use crate::output::setup::RecordedSetup;
+
 /// Suffixes of marks next to a crash: it was delivered to a server, or could not be.
 const MARKS: [&[u8]; 2] = [b".submitted", b".failed"];
 /// Files of AFL's that are none.
@@ -99,6 +101,14 @@ pub fn is_crash(name: &OsStr) -> bool {
     let name = name.as_bytes();
     let marked = MARKS.iter().any(|mark| name.ends_with(mark));
     !name.starts_with(b".") && !marked && !OTHERS.iter().any(|other| name.starts_with(other))
+}
+
+/// How the fuzzer of one of these folders was started, as it noted it.
+#[must_use]
+pub fn setup(folders: &[PathBuf]) -> Option<RecordedSetup> {
+    folders.iter().find_map(|folder| {
+        RecordedSetup::parse(&fs::read(folder.parent()?.join("fuzzer_setup")).ok()?)
+    })
 }
 
 /// The target's command line, as the fuzzer of one of these folders noted it.

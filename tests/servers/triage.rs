@@ -10,6 +10,7 @@ use std::fs;
 use std::io::Write;
 use std::os::unix::ffi::OsStringExt;
 use std::os::unix::fs::PermissionsExt;
+use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
@@ -750,6 +751,36 @@ fn a_short_campaign_ends_with_its_report() {
     assert_eq!(report(&dir)["crashes"].as_array().unwrap().len(), dir.crashes().len());
     let names = dir.names("out/triage");
     assert!(names.contains(&"log".into()) && dir.text("out/triage/log").is_empty(), "{names:?}");
+}
+
+/// Extension, file, variables and libraries of the campaign are also those of the script, and of a triage in another
+/// shell.
+#[test]
+fn a_bug_is_reproduced_as_the_campaign_ran_the_target() {
+    let target = target("placed.c", "");
+    let library = plain("placed-lib.c", "-shared -fPIC");
+    let library = library.to_str().unwrap();
+    let ways = [
+        ("extension", "-e png", "@@", ("AFL_NO_UI", "1")),
+        ("file", "-f work.in", "", ("AFL_NO_UI", "1")),
+        ("variable", "", "@@", ("AFL_TARGET_ENV", "MODE='on now'")),
+        ("library", "", "@@", ("AFL_PRELOAD", library)),
+    ];
+    for (how, options, file, (name, value)) in ways {
+        let dir = TestDir::with_seed("A");
+        let words = format!("{how} {file}");
+        let job = dir.fuzz_and_triage(&format!("-s 1 -V 600 {options}"), &target, &words);
+        until_a_bug(&dir, job.env(name, value));
+        let reproduced = |dir: &TestDir| {
+            let mut script = Command::new(bug_folder(dir, "main").join("reproduce.sh"));
+            let ended = script.current_dir("/").output().unwrap();
+            ended.status.signal() == Some(nix::libc::SIGABRT)
+        };
+        assert!(reproduced(&dir), "{how}");
+        fs::remove_dir_all(dir.path("out/triage")).unwrap();
+        dir.ffuzz("triage -o out").run().expect(0).says("1 bug in 1 crash file");
+        assert!(reproduced(&dir), "{how}");
+    }
 }
 
 #[test]

@@ -60,7 +60,7 @@ pub(super) struct Args {
     pub(super) file: Option<OsString>,
     /// Extension of the input's file
     #[arg(short, value_name = "EXT")]
-    extension: Option<String>,
+    pub(super) extension: Option<String>,
     /// Time to minimize the input of one bug, in seconds; 0: do not minimize
     #[arg(long, value_name = "SECONDS", default_value = "5")]
     minimize: String,

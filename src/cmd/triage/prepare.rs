@@ -14,7 +14,30 @@ use crate::config::options::{CustomOptions, NativeEngine, NativeOptions, TargetO
 use crate::crashes::collector::Values;
 use crate::crashes::triage::{PlanOptions, TriagePlan};
 use crate::disk::find;
+use crate::disk::output::setup::RecordedSetup;
 use crate::exec::binary;
+
+/// The options and variables by which the campaign of these folders ran its target. What the user gives for this triage
+/// comes first; a command line of the user's excludes all of them.
+pub(super) fn with_recorded(
+    args: &Args,
+    environment: &Environment,
+    folders: &[PathBuf],
+) -> (Args, Environment) {
+    let (mut args, mut environment) = (args.clone(), environment.clone());
+    let setup = args.command.is_empty().then(|| find::setup(folders)).flatten();
+    let Some(RecordedSetup { variables, words }) = setup else { return (args, environment) };
+    environment = environment.with_defaults(variables);
+    // One that cannot be read is of another fuzzer.
+    if let Ok(used) = FuzzArgs::from_words(words.into_iter().skip(1).collect()) {
+        args.file = args.file.or(used.file);
+        args.extension = args.extension.or(used.extension);
+        args.memory = args.memory.or(used.memory);
+        args.guard_heap |= used.guard_heap;
+        args.sanitizer = args.sanitizer.or(used.sanitizer.into_iter().next());
+    }
+    (args, environment)
+}
 
 /// `folders`: those with crashes; `triage` is written in `root`.
 pub(super) fn plan(

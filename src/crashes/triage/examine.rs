@@ -189,7 +189,13 @@ impl TriageWork {
         before::keep(&folder, before)?;
         let command = rerun.command(seen.build);
         let replay = rerun.replay(seen.build);
-        write::script(&folder, command, rerun.input_file(), replay, &self.options.env)?;
+        let given = write::ScriptInput {
+            name: rerun.input_file(),
+            is_users: self.options.names_file,
+            extension: self.options.extension.as_deref(),
+            replay,
+        };
+        write::script(&folder, command, given, &self.options.env)?;
         let has_sanitizer = inside.report.sanitizer_build.is_some();
         bug.only_without_sanitizer = has_sanitizer && seen.build == Build::Target;
         inside.groups.add(&bug);

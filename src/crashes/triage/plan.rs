@@ -87,6 +87,8 @@ impl TriagePlan {
                 [Some(&target), sanitizer.as_ref()],
                 environment,
             ),
+            names_file: target.file.is_some(),
+            extension: options.extension.clone(),
         };
         Ok(Self {
             options: work,
@@ -261,7 +263,18 @@ fn shown_environment(
         };
         linked.contains(&name) || environment.get(name).is_some()
     };
-    readable.iter().filter(|(name, _)| is_needed(name)).cloned().collect()
+    let reports = readable.iter().filter(|(name, _)| is_needed(name)).cloned();
+    reports.chain(of_the_target(programs[0])).collect()
+}
+
+/// The variables that the user sets for the target, and the libraries that are loaded into it.
+fn of_the_target(target: Option<&TargetOptions>) -> Vec<(OsString, OsString)> {
+    let is_own = |name: &OsString| {
+        let fuzzers = ["RUST_BACKTRACE", "LD_BIND_NOW"].into_iter().chain(SANITIZER_VARIABLES);
+        !fuzzers.into_iter().any(|other| name == other)
+    };
+    let all = target.into_iter().flat_map(|target| &target.extra_env);
+    all.filter(|(name, _)| is_own(name)).cloned().collect()
 }
 
 /// About which crashes the user wants gdb's report.

@@ -28,8 +28,10 @@ pub struct WorkOptions {
     /// A campaign runs, and has priority.
     pub beside: bool,
     pub program: Program,
-    /// For `reproduce.sh`.
+    /// For `reproduce.sh`: variables, whether the user has named the target's file (`-f`), the extension of an input.
     pub env: Vec<(std::ffi::OsString, std::ffi::OsString)>,
+    pub names_file: bool,
+    pub extension: Option<String>,
 }
 
 impl WorkOptions {

@@ -1,7 +1,7 @@
 //! The folder of a bug: everything that is needed to analyse it. All of it is on the disk before
 //! the report names the bug: after a power failure nothing empty is taken for an input.
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::fs::{self, File};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
@@ -62,13 +62,23 @@ pub(super) fn input(folder: &Path, name: &str, data: &[u8]) -> Result<(), Output
     replace_for_good(folder, &folder.join(name), data)
 }
 
-/// Writes `reproduce.sh`: the command line on the smallest input there is, or on a given one. `file` is
-/// what the input is called in `command`.
+/// How the script hands the input to the target.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct ScriptInput<'a> {
+    /// What the input is called in the command line; empty for standard input.
+    pub(super) name: &'a Path,
+    /// The user has named this file (`-f`): the target knows it, also without the command line.
+    pub(super) is_users: bool,
+    /// Extension that the file of the input must have.
+    pub(super) extension: Option<&'a str>,
+    pub(super) replay: Replay,
+}
+
+/// Writes `reproduce.sh`: the command line on the smallest input there is, or on a given one, with these variables.
 pub(super) fn script(
     folder: &Path,
     command: &[OsString],
-    file: &Path,
-    replay: Replay,
+    input: ScriptInput<'_>,
     env: &[(OsString, OsString)],
 ) -> Result<(), OutputError> {
     let mut text =
@@ -81,6 +91,9 @@ pub(super) fn script(
         text.extend_from_slice(&quoted(&[folder.into_os_string()]));
         text.extend_from_slice(b" || exit\n");
     }
+    text.extend_from_slice(&placed(input));
+    text.extend_from_slice(inputs_before(input).as_bytes());
+    // After the commands above: a library of LD_PRELOAD is for the target alone.
     for (name, value) in env {
         text.extend_from_slice(b"export ");
         text.extend_from_slice(name.as_bytes());
@@ -88,42 +101,81 @@ pub(super) fn script(
         text.extend_from_slice(&quoted(std::slice::from_ref(value)));
         text.push(b'\n');
     }
-    text.extend_from_slice(inputs_before(file, replay).as_bytes());
-    text.extend_from_slice(b"exec");
-    let mut named = false;
-    for word in command {
-        text.push(b' ');
-        let parts = split(word.as_bytes(), file.as_os_str().as_bytes());
-        named |= parts.len() > 1;
-        for (index, part) in parts.iter().enumerate() {
-            if index > 0 {
-                let own: &[u8] = if replay == Replay::Words && part.is_empty() && parts.len() == 2 {
-                    b"\"$@\" \"$input\""
-                } else {
-                    b"\"$input\""
-                };
-                text.extend_from_slice(own);
-            }
-            if !part.is_empty() || parts.len() == 1 {
-                text.extend_from_slice(&quoted(&[OsString::from(std::ffi::OsStr::from_bytes(
-                    part,
-                ))]));
-            }
-        }
-    }
-    text.extend_from_slice(if named { b"\n" } else { b" < \"$input\"\n" });
+    text.extend_from_slice(&run(command, input));
     let path = folder.join(SCRIPT);
     replace_for_good(folder, &path, &text)?;
     fs::set_permissions(&path, fs::Permissions::from_mode(0o700))
         .map_err(|error| OutputError::write(&path, error))
 }
 
+/// The part of the script that copies the input to where the target looks for it, or to a name with the extension.
+fn placed(input: ScriptInput<'_>) -> Vec<u8> {
+    if input.is_users {
+        let name = quoted(&[input.name.as_os_str().to_owned()]);
+        return [b"cp \"$input\" ".as_slice(), &name, b" || exit\n"].concat();
+    }
+    let Some(extension) = input.extension.filter(|_| !input.name.as_os_str().is_empty()) else {
+        return Vec::new();
+    };
+    let end = quoted(&[format!(".{extension}").into()]);
+    let copy = quoted(&[format!("/.input.{extension}").into()]);
+    [
+        b"case $input in *".as_slice(),
+        &end,
+        b") ;; *) cp \"$input\" \"$here\"",
+        &copy,
+        b" || exit; input=$here",
+        &copy,
+        b" ;; esac\n",
+    ]
+    .concat()
+}
+
+/// The last line of the script.
+fn run(command: &[OsString], input: ScriptInput<'_>) -> Vec<u8> {
+    let mut text = b"exec".to_vec();
+    let name = if input.is_users { &[] } else { input.name.as_os_str().as_bytes() };
+    let mut named = false;
+    for word in command {
+        text.push(b' ');
+        let parts = split(word.as_bytes(), name);
+        named |= parts.len() > 1;
+        for (index, part) in parts.iter().enumerate() {
+            if index > 0 {
+                let is_word = part.is_empty() && parts.len() == 2;
+                let own: &[u8] = match input.replay == Replay::Words && is_word {
+                    true => b"\"$@\" \"$input\"",
+                    false => b"\"$input\"",
+                };
+                text.extend_from_slice(own);
+            }
+            if !part.is_empty() || parts.len() == 1 {
+                text.extend_from_slice(&quoted(&[OsStr::from_bytes(part).to_owned()]));
+            }
+        }
+    }
+    let stdin: &[u8] = match (input.is_users, named) {
+        (true, _) => b" < /dev/null\n",
+        (false, true) => b"\n",
+        (false, false) => b" < \"$input\"\n",
+    };
+    text.extend_from_slice(stdin);
+    text
+}
+
 /// The part of the script for a crash that needs others: what its process gets before the input.
-fn inputs_before(file: &Path, replay: Replay) -> String {
+fn inputs_before(input: ScriptInput<'_>) -> String {
     let first = format!("[ -e \"$here/{BEFORE},cnt:000000\" ]");
-    match replay {
+    match input.replay {
+        Replay::Runtime if input.is_users => {
+            let name = quoted(&[input.name.as_os_str().to_owned()]);
+            let name = String::from_utf8_lossy(&name);
+            format!(
+                "if {first}; then\n  export {REPLAY}=\"$here/{BEFORE}\"\n  export {REPLAY_FILE}={name}\nfi\n"
+            )
+        }
         Replay::Runtime => {
-            let name = file.file_name().unwrap_or_default().to_string_lossy();
+            let name = input.name.file_name().unwrap_or_default().to_string_lossy();
             let copy = quoted(&[format!("/.replayed-{name}").into()]);
             let copy = String::from_utf8_lossy(&copy);
             // The program finds one after the other in the same file, which keeps its extension.
@@ -171,7 +223,13 @@ mod tests {
         input(dir.path(), INPUT, b"data").unwrap();
         let command: Vec<OsString> = command.iter().map(Into::into).collect();
         let env = [("WORD".into(), "it's".into())];
-        script(dir.path(), &command, Path::new("/tmp/.cur"), Replay::Runtime, &env).unwrap();
+        let given = ScriptInput {
+            name: Path::new("/tmp/.cur"),
+            is_users: false,
+            extension: None,
+            replay: Replay::Runtime,
+        };
+        script(dir.path(), &command, given, &env).unwrap();
         let mut run = Command::new(dir.path().join("reproduce.sh"));
         let output = run.args(argument).output().unwrap();
         String::from_utf8(output.stdout).unwrap()

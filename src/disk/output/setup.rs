@@ -1,17 +1,62 @@
 //! The texts that record how a campaign was started: `fuzzer_setup`, `cmdline`, the crash README.
 
-use std::ffi::OsString;
-use std::os::unix::ffi::OsStrExt;
+use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+
+const VARIABLES: &[u8] = b"# environment variables:\n";
+const COMMAND: &[u8] = b"# command line:\n";
+
+/// How a campaign of ffuzz or afl-fuzz was started, as its `fuzzer_setup` has it.
+#[derive(Clone, Debug, Default, Eq, PartialEq)]
+pub struct RecordedSetup {
+    pub variables: Vec<(OsString, OsString)>,
+    /// The fuzzer's name, its options and the target's command line.
+    pub words: Vec<OsString>,
+}
+
+impl RecordedSetup {
+    /// Reads what [`fuzzer_setup`] has written; None for another text.
+    #[must_use]
+    pub fn parse(text: &[u8]) -> Option<Self> {
+        let at = text.windows(COMMAND.len()).position(|window| window == COMMAND)?;
+        let lines = text[..at].strip_prefix(VARIABLES)?.split(|byte| *byte == b'\n');
+        let pair = |line: &[u8]| {
+            let equals = line.iter().position(|byte| *byte == b'=')?;
+            let [name, value] = [&line[..equals], &line[equals + 1..]].map(OsStr::from_bytes);
+            Some((name.to_owned(), value.to_owned()))
+        };
+        let words = unquoted(&text[at + COMMAND.len()..]);
+        Some(Self { variables: lines.filter_map(pair).collect(), words })
+    }
+}
+
+/// The words of a line in which a shell's quotes hold every special character.
+fn unquoted(line: &[u8]) -> Vec<OsString> {
+    let (mut words, mut word, mut open) = (Vec::new(), None::<Vec<u8>>, None);
+    for &byte in line {
+        match (byte, open) {
+            (byte, Some(quote)) if byte == quote => open = None,
+            (b'\'' | b'"', None) => {
+                open = Some(byte);
+                word.get_or_insert_default();
+            }
+            (b' ' | b'\n', None) => words.extend(word.take()),
+            (byte, _) => word.get_or_insert_default().push(byte),
+        }
+    }
+    words.extend(word);
+    words.into_iter().map(OsString::from_vec).collect()
+}
 
 /// `fuzzer_setup`: known variables that are set, and the command line in a form that a shell
 /// reads back.
 #[must_use]
 pub fn fuzzer_setup(environment: &[(String, String)], command_line: &[OsString]) -> Vec<u8> {
-    let mut text = b"# environment variables:\n".to_vec();
+    let mut text = VARIABLES.to_vec();
     for (name, value) in environment {
         text.extend_from_slice(format!("{name}={value}\n").as_bytes());
     }
-    text.extend_from_slice(b"# command line:\n");
+    text.extend_from_slice(COMMAND);
     text.extend_from_slice(&quoted(command_line));
     text.push(b'\n');
     text
@@ -78,6 +123,10 @@ mod tests {
     fn setup_is_that_of_afl() {
         let words = ["ffuzz".into(), "-T".into(), "it's".into()];
         let text = fuzzer_setup(&[("AFL_NO_UI".into(), "1".into())], &words);
+        let read = RecordedSetup::parse(&text).expect("a setup");
+        assert_eq!(read.words, words);
+        assert_eq!(read.variables, [("AFL_NO_UI".into(), "1".into())]);
+        assert_eq!(RecordedSetup::parse(b"./target\n"), None);
         assert_eq!(
             String::from_utf8(text).expect("text"),
             "# environment variables:\nAFL_NO_UI=1\n# command line:\n'ffuzz' '-T' 'it'\"'\"'s'\n"
