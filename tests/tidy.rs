@@ -68,7 +68,7 @@ const RUNTIME_LAYERS: &[&[&str]] = &[
         "stub",
     ],
     &["preload/start"],
-    &["native/table"],
+    &["native/table", "native/copying"],
     &["native/compares", "native/callers", "native/detours"],
     &["native/allocations", "native/writes"],
     &["native/blocks"],

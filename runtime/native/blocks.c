@@ -34,9 +34,16 @@ enum how {
   BY_OTHERS, /* the same, with a copy that does not count it */
 };
 
+/* Pages with blocks; a file has a part for each segment of code. */
+#define MOST_PARTS 8u
+struct part {
+  uint64_t start, end;
+};
+
 struct code {
   uint64_t base;
-  uint64_t start, end; /* pages with blocks */
+  struct part parts[MOST_PARTS];
+  uint32_t part_count;
   uint32_t count;
   uint32_t edges; /* counters after those of the blocks, for copies */
   uint32_t module; /* number in ffuzz_modules */
@@ -105,17 +112,12 @@ static int is_as_in_file(const struct code *code, const struct contents *content
 /* Where the file is not what the table was made of there is no breakpoint, nor is one where the program has one. */
 static void add_blocks(struct code *code, const struct ffuzz_code_file *file, const struct contents *contents,
                        const struct image *image) {
-  uint32_t last = file->count - 1, end = contents->at[last];
+  uint32_t last = file->count - 1;
   const struct detour_table *detours = &contents->detours;
-  if (file->site_count && contents->sites[file->site_count - 1].at > end) end = contents->sites[file->site_count - 1].at;
-  if (detours->jump_count && detours->jumps[detours->jump_count - 1].from + JUMP_BYTES > end)
-    end = detours->jumps[detours->jump_count - 1].from + JUMP_BYTES - 1;
   code->count = file->count;
   code->edges = file->edges;
   code->at = ffuzz_pages(file->count * sizeof *code->at);
   memcpy(code->at, contents->at, file->count * sizeof *code->at);
-  code->start = (code->base + code->at[0]) & ~(uint64_t)(FFUZZ_PAGE - 1);
-  code->end = ffuzz_page_up(code->base + end + 1);
   uint32_t counters = file->count + file->edges;
   code->detours.base = code->base;
   struct counted counted = {counters, has_executions ? file->count : 0};
@@ -159,14 +161,35 @@ static struct image image_of(const struct dl_phdr_info *info) {
   return image;
 }
 
-static int is_mapped(const struct dl_phdr_info *info, const struct ffuzz_code_file *file) {
-  const uint32_t *at = (const void *)(file + 1);
+/* Adds those of these bytes that lie in the segment to its part. */
+static void widen(struct part *part, const ElfW(Phdr) *p, uint64_t first, uint64_t last) {
+  if (first < p->p_vaddr || last >= p->p_vaddr + p->p_filesz) return;
+  if (first < part->start) part->start = first;
+  if (last >= part->end) part->end = last + 1;
+}
+
+/* Finds the pages of code in which something is changed: a part for each executable segment. False if a block lies in
+ * none, because then the file is not what the table was made of. */
+static int find_parts(struct code *code, const struct dl_phdr_info *info, const struct ffuzz_code_file *file,
+                      const struct contents *contents) {
+  uint32_t found = 0;
   for (int i = 0; i < info->dlpi_phnum; i++) {
     const ElfW(Phdr) *p = &info->dlpi_phdr[i];
-    int is_code = p->p_type == PT_LOAD && p->p_flags & PF_X && p->p_flags & PF_R;
-    if (is_code && at[0] >= p->p_vaddr && at[file->count - 1] < p->p_vaddr + p->p_filesz) return 1;
+    struct part part = {UINT64_MAX, 0};
+    if (p->p_type != PT_LOAD || !(p->p_flags & PF_X) || !(p->p_flags & PF_R)) continue;
+    for (uint32_t k = 0; k < file->count; k++) {
+      found += contents->at[k] >= p->p_vaddr && contents->at[k] < p->p_vaddr + p->p_filesz;
+      widen(&part, p, contents->at[k], contents->at[k]);
+    }
+    for (uint32_t k = 0; k < file->site_count; k++) widen(&part, p, contents->sites[k].at, contents->sites[k].at);
+    for (uint32_t k = 0; k < contents->detours.jump_count; k++)
+      widen(&part, p, contents->detours.jumps[k].from, contents->detours.jumps[k].from + JUMP_BYTES - 1);
+    if (!part.end) continue;
+    if (code->part_count == MOST_PARTS) return 0;
+    code->parts[code->part_count++] = (struct part){(code->base + part.start) & ~(uint64_t)(FFUZZ_PAGE - 1),
+                                                    ffuzz_page_up(code->base + part.end)};
   }
-  return 0;
+  return found == file->count;
 }
 
 static int add_object(struct dl_phdr_info *info, size_t size, void *data) {
@@ -177,9 +200,10 @@ static int add_object(struct dl_phdr_info *info, size_t size, void *data) {
   const struct ffuzz_code_file *file = find(data, &of);
   for (uint32_t i = 0; i < code_count; i++)
     if (codes[i].base == info->dlpi_addr) return 0;
-  if (!file || !is_mapped(info, file)) return 0;
+  if (!file) return 0;
   codes[code_count] = (struct code){.base = info->dlpi_addr};
   struct contents contents = contents_of(file);
+  if (!find_parts(&codes[code_count], info, file, &contents)) return 0;
   struct image image = image_of(info);
   add_blocks(&codes[code_count], file, &contents, &image);
   ffuzz_compares_add(info->dlpi_addr, contents.sites, file->site_count, file->first_site);
@@ -245,13 +269,14 @@ static void set_detours(void) {
 
 HIDDEN void ffuzz_blocks_arm(void) {
   for (uint32_t i = 0; i < code_count; i++) list_breakpoints(&codes[i]);
-  for (uint32_t i = 0; i < code_count; i++) {
-    size_t bytes = codes[i].end - codes[i].start;
-    if (mprotect((void *)codes[i].start, bytes, PROT_READ | PROT_WRITE | PROT_EXEC)) {
-      ffuzz_die_with_code(ERROR_CODE_IS_READ_ONLY);
-      return;
+  for (uint32_t i = 0; i < code_count; i++)
+    for (uint32_t k = 0; k < codes[i].part_count; k++) {
+      const struct part *part = &codes[i].parts[k];
+      if (mprotect((void *)part->start, part->end - part->start, PROT_READ | PROT_WRITE | PROT_EXEC)) {
+        ffuzz_die_with_code(ERROR_CODE_IS_READ_ONLY);
+        return;
+      }
     }
-  }
   set_all();
   set_detours();
 }
@@ -324,23 +349,20 @@ HIDDEN int ffuzz_blocks_were_met(void) { return was_met; }
 
 HIDDEN void ffuzz_blocks_forget_met(void) { was_met = 0; }
 
-HIDDEN int ffuzz_blocks_are_code(uint64_t start, uint64_t end) {
+static const struct code *code_of(uint64_t start, uint64_t end) {
   for (uint32_t i = 0; i < code_count; i++)
-    if (start >= codes[i].start && end <= codes[i].end) return 1;
-  return 0;
-}
-
-static const struct code *code_at(uint64_t address) {
-  for (uint32_t i = 0; i < code_count; i++)
-    if (address >= codes[i].start && address < codes[i].end) return &codes[i];
+    for (uint32_t k = 0; k < codes[i].part_count; k++)
+      if (start >= codes[i].parts[k].start && end <= codes[i].parts[k].end) return &codes[i];
   return NULL;
 }
+
+HIDDEN int ffuzz_blocks_are_code(uint64_t start, uint64_t end) { return code_of(start, end) != NULL; }
 
 HIDDEN int ffuzz_block_hit(void *context) {
   greg_t *next = &((ucontext_t *)context)->uc_mcontext.gregs[REG_RIP];
   uint64_t address = (uint64_t)*next - 1;
   if (is_logging) return ffuzz_compare_hit(context);
-  const struct code *code = code_at(address);
+  const struct code *code = code_of(address, address + 1);
   if (!code) return 0;
   uint64_t wanted = address - code->base;
   uint32_t low = 0, high = code->count;

@@ -847,3 +847,33 @@ fn a_library_that_is_loaded_when_it_runs_is_named_and_can_be_preloaded() {
     done.does_not_say("only when it runs");
     assert!(dir.text("preloaded/default/fuzzer_stats").contains("saved_crashes     : 1"));
 }
+
+#[test]
+fn code_in_several_segments_counts() {
+    let dir = TestDir::with_seed("AAAA");
+    let words = "-Wl,--section-start=hotcode=0x600000";
+    build(&dir, "gcc", &format!("{} {words} -o t", source("segments.c")));
+    for options in ["", "--modules all"] {
+        let job = dir.ffuzz(&format!("-Q -s 1 -E 200000 -i in -o out{} {options}", options.len()));
+        let job = job.arg("--").arg(dir.path("t")).env("AFL_BENCH_UNTIL_CRASH", "1");
+        job.run().expect(0).does_not_say("killed by signal 5");
+        let crashes = dir.names(&format!("out{}/default/crashes", options.len()));
+        assert!(crashes.iter().any(|name| name.starts_with("id:000000,sig:06")), "{crashes:?}");
+    }
+}
+
+/// The fork that a run is compared with executes the startup as well, which is no reason to cut it.
+#[test]
+fn runs_begin_behind_a_startup_that_takes_long() {
+    let dir = TestDir::with_seed("AAAA");
+    build(&dir, "gcc", &format!("{} -o t", source("startup.c")));
+    for (output, options, target) in
+        [("native", "-Q", dir.path("t")), ("built", "", target("startup.c", ""))]
+    {
+        let job = dir.ffuzz(&format!("{options} -E 20000 -i in -o {output}"));
+        job.arg("--").arg(target).run().expect(0);
+        let stats = stats_of(&dir.text(&format!("{output}/default/fuzzer_stats")));
+        let of = |key: &str| stats[key].as_str();
+        assert_eq!((of("run_mode"), of("snapshot_differs")), ("snapshot", "0"), "{stats:?}");
+    }
+}

@@ -362,7 +362,7 @@ impl ForkServer {
         let crash = status.filter(|_| has_started && !gave_up);
         let crash = crash.and_then(|status| self.restored_crash(status));
         let Some(input) = inputs.nth(finished) else { return Err(nonsense()) };
-        let mut outcome = self.run_by_channel(input)?;
+        let mut outcome = self.run_by_fork(input)?;
         if let Some(status) = status {
             self.count_forks(status, outcome.exit);
         }
@@ -507,6 +507,14 @@ impl ForkServer {
         RunResult::of(&self.observation(0, outcome))
     }
 
+    /// Repeats a run with fork. It has the whole limit of time: the soft limit is that of runs without the startup.
+    fn run_by_fork(&mut self, input: &[u8]) -> Result<RunEnd, NoRun> {
+        let cuts = std::mem::replace(&mut self.cuts, false);
+        let end = self.run_by_channel(input);
+        self.cuts = cuts;
+        end
+    }
+
     /// Repeats the shown run with fork. The maps are those of the fork afterwards.
     fn check(&mut self, input: &[u8], outcome: RunEnd) -> Result<RunEnd, NoRun> {
         if outcome.exit == ExitKind::Hang {
@@ -514,11 +522,11 @@ impl ForkServer {
         }
         let execs = self.execs;
         let snapshot = self.seen(outcome);
-        let RunEnd { mut exit, duration } = self.run_by_channel(input)?;
+        let RunEnd { mut exit, duration } = self.run_by_fork(input)?;
         let fork = self.seen(RunEnd { exit, ..outcome });
         if snapshot != fork && exit != ExitKind::Hang {
             // An unstable target proves nothing.
-            exit = self.run_by_channel(input)?.exit;
+            exit = self.run_by_fork(input)?.exit;
             if self.seen(RunEnd { exit, ..outcome }) == fork {
                 self.note_difference(input, &snapshot, fork);
             }
@@ -551,7 +559,19 @@ impl ForkServer {
     fn note_difference(&mut self, input: &[u8], snapshot: &RunResult, fork: RunResult) {
         let Some(policy) = &mut self.snapshot else { return };
         policy.runs.differences += 1;
-        if policy.depends_on_time || policy.doubt.is_some() {
+        policy.recent.1 += 1;
+        if policy.doubt.is_some() {
+            return;
+        }
+        if policy.depends_on_time {
+            // Runs that always seem new each cost a fork.
+            let (recent, different) = policy.recent;
+            if policy.forks_too_often() {
+                self.give_up_snapshots(&format!(
+                    "{different} of its last {} runs had other results than with fork",
+                    recent.max(different)
+                ));
+            }
             return;
         }
         if policy.runs.differences >= MOST_DIFFERENCES {
@@ -571,7 +591,7 @@ impl ForkServer {
             return Ok(());
         };
         let execs = self.execs;
-        let end = self.run_by_channel(&doubt.input)?;
+        let end = self.run_by_fork(&doubt.input)?;
         self.execs = execs;
         let is_same = end.exit == ExitKind::Hang || self.seen(end) == doubt.fork;
         (doubt.at, doubt.left) = (Instant::now(), doubt.left - 1);
