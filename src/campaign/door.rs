@@ -181,6 +181,9 @@ impl Campaign {
     /// The numbers, and the files for the next process, whenever it is time for them.
     pub(super) fn tick_if_due(&mut self) {
         if self.outside.tick_if_due(&mut self.fuzzer) {
+            if let Err(error) = self.outside.restore_folder(&self.fuzzer) {
+                self.outside.warn(error.to_string());
+            }
             self.state.save_if_due(&mut self.fuzzer, &mut self.outside);
         }
     }

@@ -145,6 +145,7 @@ impl Campaign {
             taken = index + 1;
             self.fill_gap(seed.id);
             self.import(seed, index, dry_run)?;
+            self.state.has_known = dry_run.known.is_empty();
             self.carry_out_orders()?;
             self.tick_if_due();
         }

@@ -165,9 +165,35 @@ impl Outside {
         Ok(Some(stored))
     }
 
+    /// Makes the output folder again if somebody has removed it, and writes the queue into it. Returns whether that was
+    /// so.
+    pub(super) fn restore_folder(
+        &mut self,
+        fuzzer: &Fuzzer<Mutators>,
+    ) -> Result<bool, CampaignError> {
+        if !self.output.restore()? {
+            return Ok(false);
+        }
+        let queue = self.output.seed_path("");
+        let named = || fuzzer.corpus.iter().filter(|seed| !seed.name.is_empty());
+        let there = self.output.queue_names()?;
+        for seed in named().filter(|seed| !there.contains(&seed.name)) {
+            self.output.save_seed(&seed.name, &seed.data)?;
+        }
+        let (folder, count) = (queue.parent().unwrap_or(&queue).display(), named().count());
+        self.warn(format!(
+            "{folder} was removed while the campaign ran: it is made again, with the {count} files of its queue; \
+             crashes and hangs that were in it are lost"
+        ));
+        Ok(true)
+    }
+
     /// Writes queue entries again that somebody has deleted while the campaign ran: they are all in
     /// memory, and the next process needs them.
     pub(super) fn restore_queue(&mut self, fuzzer: &Fuzzer<Mutators>) -> Result<(), CampaignError> {
+        if self.restore_folder(fuzzer)? {
+            return Ok(());
+        }
         let there = self.output.queue_names()?;
         let is_gone = |seed: &&Seed| !seed.name.is_empty() && !there.contains(&seed.name);
         let gone: Vec<&Seed> = fuzzer.corpus.iter().filter(is_gone).collect();

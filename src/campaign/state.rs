@@ -60,6 +60,9 @@ pub(super) struct StateFiles {
     fingerprint: u64,
     /// All starting seeds are in the corpus.
     pub(super) is_complete: bool,
+    /// All that an earlier process knew of seeds is in the corpus: the state may be written, although others have not run
+    /// yet.
+    pub(super) has_known: bool,
     last_saved: Instant,
     /// Between two times of writing.
     interval: Duration,
@@ -73,6 +76,7 @@ impl StateFiles {
         Self {
             fingerprint: fingerprint(&options.target, fuzzer.target(), watched),
             is_complete: false,
+            has_known: false,
             last_saved: Instant::now(),
             interval: options.output.stats_interval,
             coverage: CoverageFiles::new(options),
@@ -146,8 +150,8 @@ impl StateFiles {
     pub(super) fn save(&mut self, fuzzer: &mut Fuzzer<Mutators>, outside: &mut Outside) {
         self.last_saved = Instant::now();
         self.coverage.save(fuzzer, outside);
-        // As long as seeds are missing, the file of the earlier process is the better one.
-        if self.is_complete {
+        // Until then the file of the earlier process is the better one.
+        if self.is_complete || self.has_known {
             if let Err(error) = outside.restore_queue(fuzzer) {
                 outside.warn(error.to_string());
             }

@@ -54,6 +54,7 @@ impl Outside {
                         return Err(error.into());
                     }
                 }
+                Err(error) if error.is_missing() && self.restore_folder(fuzzer)? => {}
                 Err(error @ OutputError::Full { .. }) => {
                     if !self.pause_for_room(fuzzer, &error.to_string()) {
                         return Err(error.into());
@@ -71,6 +72,10 @@ impl Outside {
         fuzzer: &mut Fuzzer<Mutators>,
         error: RunError,
     ) -> Result<(), CampaignError> {
+        if !matches!(error, RunError::Interrupted) && self.restore_folder(fuzzer)? {
+            // The target reads its input there.
+            return Ok(());
+        }
         match error {
             RunError::Full { .. } if self.pause_for_room(fuzzer, &error.to_string()) => Ok(()),
             RunError::Full { .. } => Err(RunError::Interrupted.into()),

@@ -33,6 +33,7 @@ use crate::disk::output::stats::StatsFile;
 use crate::disk::output::trace::CrashTrace;
 use crate::event::EventSink;
 use crate::fleet::control::Hello;
+use crate::sys::privilege;
 use crate::sys::remedy::Remedy;
 use crate::sys::stdio::Redirected;
 use crate::ui::{Metrics, Statsd};
@@ -60,7 +61,10 @@ pub(super) fn run(program: &str, args: Vec<OsString>) -> Result<ExitCode, Failur
         return fleet::run(program, &args, &environment, command_line);
     }
     let found = FindWatch::new(&args)?;
-    let (options, warnings) = resolve::resolve(args, &environment, command_line)?;
+    let (options, mut warnings) = resolve::resolve(args, &environment, command_line)?;
+    if options.ui != UiMode::Json {
+        warnings.extend(root_warning());
+    }
     print_warnings(program, options.ui, &warnings);
     let statsd = options.statsd.as_ref().map(reports::connect).transpose()?;
     let metrics = options.metrics.map(reports::serve).transpose()?;
@@ -130,6 +134,15 @@ fn information(args: &Args) -> Option<String> {
         1 => Some(args::help(None)),
         _ => Some(format!("{}\n{}", args::help(None), env::help())),
     }
+}
+
+/// What a target does it does with the user's rights: deleting files, sending signals.
+fn root_warning() -> Option<String> {
+    privilege::is_root_of_the_machine().then(|| {
+        "the target runs as root, outside of a container: what it deletes or signals is really deleted or signalled; \
+         use an account of its own, or a container"
+            .to_owned()
+    })
 }
 
 fn print_warnings(program: &str, ui: UiMode, warnings: &[String]) {

@@ -142,6 +142,19 @@ impl AssetPlaces {
     }
 }
 
+/// Variables with access to servers, or the path of a file with it: ffuzz, or the job that has started it, needs them, and
+/// the target does not.
+pub const WITHHELD: [&str; 8] = [
+    "FM_CONFIG_PATH",
+    "GITHUB_TOKEN",
+    "GH_TOKEN",
+    "ACTIONS_RUNTIME_TOKEN",
+    "ACTIONS_ID_TOKEN_REQUEST_TOKEN",
+    "CI_JOB_TOKEN",
+    "CI_JOB_JWT",
+    "CI_REGISTRY_PASSWORD",
+];
+
 /// All variables of a process, or of a test.
 #[derive(Clone, Debug, Default)]
 pub struct Environment {

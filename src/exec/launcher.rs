@@ -22,6 +22,7 @@ use super::preload::{self, Preload};
 use super::replay::PERSISTENT;
 use super::runs::RunChannel;
 use ffuzz_assets::PRELOAD;
+use ffuzz_config::env::WITHHELD;
 use ffuzz_config::options::{NativeEngine, RunMode, TargetOptions};
 use ffuzz_engine::mutate::MAX_INPUT;
 use ffuzz_sys::memory::SharedMap;
@@ -323,6 +324,7 @@ impl Setup {
             channel::ENV,
         ]
         .into_iter()
+        .chain(WITHHELD)
         .map(|name| (name.into(), None))
         .collect();
         let mut set = |name: &str, value: OsString| env.push((name.into(), Some(value)));

@@ -31,9 +31,21 @@ pub fn read(path: &Path, most: u64) -> io::Result<Vec<u8>> {
     Ok(data)
 }
 
+/// A whole file, not through a link: whoever may write to the folder could make one to any file.
+pub fn read_unlinked(path: &Path, most: u64) -> io::Result<Vec<u8>> {
+    let flags = libc::O_NOFOLLOW | libc::O_NONBLOCK;
+    let file = OpenOptions::new().read(true).custom_flags(flags).open(path).map_err(name_link)?;
+    whole(regular(file)?, most)
+}
+
 /// A whole file; one with more than `most` bytes is an error.
 pub fn read_whole(path: &Path, most: u64) -> io::Result<Vec<u8>> {
-    let data = read(path, most.saturating_add(1))?;
+    whole(open(path)?, most)
+}
+
+fn whole(file: File, most: u64) -> io::Result<Vec<u8>> {
+    let mut data = Vec::new();
+    file.take(most.saturating_add(1)).read_to_end(&mut data)?;
     if data.len() as u64 > most {
         let text = format!("it is larger than {} MiB", most >> 20);
         return Err(io::Error::new(io::ErrorKind::FileTooLarge, text));

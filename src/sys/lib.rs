@@ -14,6 +14,7 @@ pub mod listen;
 pub mod load;
 pub mod memory;
 pub mod network;
+pub mod privilege;
 pub mod process;
 pub mod remedy;
 pub mod stdio;

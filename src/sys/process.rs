@@ -71,7 +71,10 @@ pub struct Process {
     mark: Option<u64>,
 }
 
-/// Starts a program in a session of its own.
+/// Inherited descriptors are looked for below this number where the kernel cannot mark a range.
+const MOST_INHERITED: RawFd = 1024;
+
+/// Starts a program in a session of its own. It gets the descriptors 0, 1, 2 and those of `fds`, and no other.
 pub fn launch(launch: Launch<'_>) -> io::Result<Process> {
     let mut command = Command::new(&launch.argv[0]);
     command.args(&launch.argv[1..]).stdin(launch.stdin);
@@ -119,8 +122,23 @@ pub fn launch(launch: Launch<'_>) -> io::Result<Process> {
     Ok(process)
 }
 
+/// Makes descriptors from 3 on end with exec: what this process has inherited from its own parent is not the
+/// program's.
+fn close_inherited() {
+    // SAFETY: system calls on integers.
+    unsafe {
+        let flag = libc::CLOSE_RANGE_CLOEXEC;
+        if libc::syscall(libc::SYS_close_range, 3, libc::c_uint::MAX, flag) < 0 {
+            // Before Linux 5.11. All descriptors of ours are below, and have the flag.
+            for number in 3..MOST_INHERITED {
+                libc::fcntl(number, libc::F_SETFD, libc::FD_CLOEXEC);
+            }
+        }
+    }
+}
+
 /// Runs in the child between fork and exec. Async-signal-safe calls only: setsid, prctl, getppid,
-/// getrlimit, setrlimit, dup2, signal, ptrace.
+/// getrlimit, setrlimit, close_range, fcntl, dup2, signal, ptrace.
 fn prepare(
     fds: &[(RawFd, RawFd)],
     limits: &[(Resource, Option<u64>)],
@@ -139,8 +157,11 @@ fn prepare(
         }
         libc::signal(libc::SIGPIPE, libc::SIG_DFL);
         raise_open_files(HIGHEST_FD);
+        close_inherited();
         for (ours, theirs) in fds {
-            if libc::dup2(*ours, *theirs) < 0 {
+            if ours == theirs {
+                libc::fcntl(*ours, libc::F_SETFD, 0);
+            } else if libc::dup2(*ours, *theirs) < 0 {
                 return Err(io::Error::last_os_error());
             }
         }

@@ -34,6 +34,15 @@ pub struct Plain<W> {
     speaker: Option<String>,
 }
 
+/// ` @demo.c:16`; what a key of the whole program measures stands in brackets.
+fn located(place: &str) -> String {
+    let line = place.rsplit_once(':').map_or("", |(_, line)| line);
+    match !line.is_empty() && line.bytes().all(|letter| letter.is_ascii_digit()) {
+        true => format!(" @{}", fit_end(place, PLACE_WIDTH)),
+        false => format!(" ({place})"),
+    }
+}
+
 impl<W: Write> Plain<W> {
     pub fn new(out: W) -> Self {
         Self {
@@ -100,7 +109,7 @@ fn progress(s: &Snapshot) -> String {
         let best = domain.best.map_or_else(|| "-".to_owned(), |(_, value)| value.to_string());
         text.push_str(&format!(", {} {best}", domain_name(index, domain)));
         if !domain.best_place.is_empty() {
-            text.push_str(&format!(" @{}", fit_end(&domain.best_place, PLACE_WIDTH)));
+            text.push_str(&located(&domain.best_place));
         }
     }
     if let Some(load) = s.resources.load_percent.filter(|_| s.resources.is_overloaded()) {

@@ -35,6 +35,7 @@ mod python;
 mod resume;
 mod sanitizers;
 mod snapshot;
+mod surroundings;
 mod sync;
 mod uncommon;
 mod unruly;

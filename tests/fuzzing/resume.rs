@@ -465,3 +465,18 @@ fn files_that_are_deleted_under_a_campaign_are_written_again() {
     assert_eq!(queue.len() as u64, dir.stat("corpus_count"));
     assert!(dir.stat("peak_rss_mb") > 0);
 }
+
+#[test]
+fn a_start_that_ends_early_runs_no_seed_twice() {
+    let dir = TestDir::new();
+    for number in 0..20 {
+        dir.write(&format!("in/{number:02}"), format!("seed {number}"));
+    }
+    let target = target("gates.c", "");
+    dir.fuzz("-s 1 -E 60", &target, "").run().expect(0);
+    let resumed = dir.ffuzz("-i - -o out -s 1 -E 400").arg("--").arg(target).run().expect(0);
+    let said = "resumed: 20 queue entries, ";
+    let at = resumed.out.find(said).unwrap_or_else(|| panic!("{}", resumed.out)) + said.len();
+    let again: u32 = resumed.out[at..].split(' ').next().unwrap().parse().unwrap();
+    assert!((10..20).contains(&again), "{}", resumed.out);
+}

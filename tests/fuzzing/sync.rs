@@ -145,14 +145,27 @@ fn stray_files_in_a_peers_queue_do_no_harm() {
     nix::unistd::mkfifo(&fifo, nix::sys::stat::Mode::S_IRWXU).unwrap();
     symlink("/dev/zero", dir.path("out/tool/queue/id:000003,zero")).unwrap();
     symlink("nowhere", dir.path("out/tool/queue/id:000004,broken")).unwrap();
+    // Whoever writes to the queue need not be allowed to read that file.
+    let secret = dir.write("secret", "alpha");
+    symlink(secret, dir.path("out/tool/queue/id:000005,secret")).unwrap();
+    symlink(dir.path("out/tool"), dir.path("out/linked")).unwrap();
+    dir.write("elsewhere/id:000000,secret", "alpha");
+    std::fs::create_dir(dir.path("out/hollow")).unwrap();
+    symlink(dir.path("elsewhere"), dir.path("out/hollow/queue")).unwrap();
     dir.write("out/tool/queue/id:000700,good", "alpha");
     dir.write("out/file", "no folder");
     dir.write("out/empty/nothing", "no queue");
     let job = instance(&dir, "-M", "one", "-E 300", &islands()).env("AFL_IMPORT_FIRST", "1");
     let finished = job.run().expect(0);
     let finished = finished.says("has no number: such files are not imported");
-    assert_eq!(finished.out.matches("has no number").count(), 1, "{}", finished.out);
-    assert_eq!(taken(&dir, "one", "tool").len(), 1);
+    let finished = finished.says("is a link: links are not imported");
+    for name in ["tool", "linked"] {
+        let said = format!("out/{name}/queue has no number");
+        assert_eq!(finished.out.matches(&said).count(), 1, "{}", finished.out);
+    }
+    let names = [taken(&dir, "one", "tool"), taken(&dir, "one", "linked")].concat();
+    assert!(names.len() == 1 && names[0].contains(",src:000700"), "{names:?}");
+    assert!(taken(&dir, "one", "hollow").is_empty());
 }
 
 #[test]

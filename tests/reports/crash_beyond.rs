@@ -615,3 +615,14 @@ fn invalid_signatures_are_named_and_skipped() {
     let crash = CrashFacts { info: &info, output: &output, program: &program(), testcase: None };
     assert_eq!(signatures.find(&crash).map(|entry| entry.name.as_str()), Some("b"));
 }
+
+#[test]
+fn the_stacks_of_a_report_are_told_apart() {
+    let text = "==1==ERROR: AddressSanitizer: heap-use-after-free on address 0x602000000011 at pc 0x1 bp 0x2 sp 0x3\n\
+                READ of size 1 at 0x602000000011 thread T0\n    #0 0x1 in use /a.c:5:3\n    #1 0x2 in main /a.c:6:1\n\n\
+                freed by thread T0 here:\n    #0 0x3 in free (/a+0x3)\n    #1 0x4 in rel /a.c:4:2\n\n\
+                previously allocated by thread T0 here:\n    #0 0x5 in malloc (/a+0x5)\n";
+    let info = beyond::parse(&stderr(text), &program());
+    assert_eq!(info.stacks(), [&["use", "main"][..], &["free", "rel"], &["malloc"]]);
+    assert_eq!(beyond::parse(&stderr("nothing"), &program()).stacks(), [&[] as &[String]]);
+}

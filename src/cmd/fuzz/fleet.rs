@@ -8,7 +8,7 @@ use std::process::ExitCode;
 use super::args::Args;
 use super::found::FindWatch;
 use super::handed::{self, Workers};
-use super::{print_warnings, reports, resolve, resume, this_program, values};
+use super::{print_warnings, reports, resolve, resume, root_warning, this_program, values};
 use crate::cmd::exit::Failure;
 use crate::config::env::Environment;
 use crate::config::options::{CpuChoice, Input, Options, Schedule};
@@ -38,6 +38,7 @@ pub(super) fn run(
     let inputs = inputs(&options, count)?;
     let cores = cores(&options, count, &mut warnings);
     warnings.extend(left_out(&options, count));
+    warnings.extend(root_warning());
     print_warnings(program, options.ui, &warnings);
     let plan = FleetPlan { program: this_program(), args, options: &options, inputs, cores };
     let fleet = FleetOptions {

@@ -328,7 +328,7 @@ pub(crate) fn target_options(args: &Args, env: &Environment) -> Result<TargetOpt
     Ok(TargetOptions {
         search_path: env.get("PATH").map(Into::into),
         command: args.command.clone(),
-        file: args.file.as_deref().map(values::absolute).transpose()?,
+        file: args.file.as_deref().map(input_file).transpose()?,
         timeout: args.timeout.as_deref().map_or(Ok(TimeoutSpec::Auto), values::timeout)?,
         memory_limit: args.memory.as_deref().map_or(Ok(None), values::memory)?,
         init_timeout: time(ms("AFL_FORKSRV_INIT_TMOUT")?),
@@ -442,6 +442,18 @@ fn crash_exit_code(env: &Environment) -> Result<Option<u8>, Failure> {
         return Err(Failure::new(cause, "set it to the exit code of a failure"));
     }
     Ok(code.and_then(|code| u8::try_from(code.rem_euclid(256)).ok()))
+}
+
+/// `-f`: ffuzz makes this file anew for the runs, so nothing else may be there.
+fn input_file(path: &OsStr) -> Result<PathBuf, Failure> {
+    let path = values::absolute(path)?;
+    match fs::metadata(&path) {
+        Ok(data) if !data.is_file() => Err(Failure::usage(
+            format!("-f {} is no regular file: runs would replace it", path.display()),
+            "name a file that may be replaced, or leave -f out",
+        )),
+        _ => Ok(path),
+    }
 }
 
 fn extra_environment(

@@ -101,6 +101,9 @@ pub struct CrashInfo {
     pub kind: ReportKind,
     /// Names of functions, the innermost first.
     pub backtrace: Vec<String>,
+    /// Positions in it where the stacks begin that are not the crash's: of another thread, of the freeing or the
+    /// allocation of a block.
+    pub(super) further_stacks: Vec<usize>,
     pub address: Option<u64>,
     pub instruction: Option<String>,
     pub registers: BTreeMap<String, u64>,
@@ -132,6 +135,14 @@ impl CrashInfo {
     #[must_use]
     pub fn identity(&self, ending: &str) -> Identity {
         Identity::new(self, ending)
+    }
+
+    /// The stacks of the report, the crash's own first. At least one, which may be empty.
+    #[must_use]
+    pub fn stacks(&self) -> Vec<&[String]> {
+        let ends = self.further_stacks.iter().copied().chain([self.backtrace.len()]);
+        let mut start = 0;
+        ends.map(|end| &self.backtrace[std::mem::replace(&mut start, end)..end]).collect()
     }
 
     /// The innermost of the program's own functions.

@@ -48,6 +48,9 @@ pub(super) fn asan(lines: &[&str], info: &mut CrashInfo) -> Result<(), String> {
         if number != 0 && number != expected {
             return Err(gap("an ASan", number, expected));
         }
+        if number == 0 && !info.backtrace.is_empty() {
+            info.further_stacks.push(info.backtrace.len());
+        }
         expected = number + 1;
         info.backtrace.push(name);
     }
@@ -103,5 +106,10 @@ pub(super) fn tsan(lines: &[&str], info: &mut CrashInfo) {
         stacks[..2].sort();
     }
     info.tops = stacks.iter().filter_map(|stack| stack.first().cloned()).collect();
+    let ends = stacks.iter().scan(0, |end, stack| {
+        *end += stack.len();
+        Some(*end)
+    });
+    info.further_stacks = ends.take(stacks.len().saturating_sub(1)).collect();
     info.backtrace = stacks.concat();
 }

@@ -52,7 +52,8 @@ impl Groups {
             place: place(seen),
             stack_hash: hex(identity.hash()),
             signature: json.and_then(|text| serde_json::from_str(&text).ok()),
-            frames: info.backtrace.clone(),
+            frames: info.stacks()[0].to_vec(),
+            other_stacks: info.stacks()[1..].iter().map(|stack| stack.to_vec()).collect(),
             address: info.address.map(|address| format!("{address:#x}")),
             ..Bug::default()
         }

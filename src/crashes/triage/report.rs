@@ -52,7 +52,12 @@ pub struct Bug {
     pub stack_hash: String,
     /// As FuzzManager has it.
     pub signature: Option<serde_json::Value>,
+    /// The crash's own stack.
     pub frames: Vec<String>,
+    /// Further stacks of a sanitizer's report, in its order: where the block was freed, allocated, what the other
+    /// thread did.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub other_stacks: Vec<Vec<String>>,
     pub address: Option<String>,
     pub files: u32,
     /// Of all its files.

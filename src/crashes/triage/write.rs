@@ -41,9 +41,11 @@ pub(super) fn seen(folder: &Path, seen: &Seen) -> Result<(), OutputError> {
     if !output.crash_data.is_empty() {
         put("debugger.txt", &output.crash_data)?;
     }
-    let numbered = seen.info.backtrace.iter().enumerate();
-    let stack: String = numbered.map(|(number, name)| format!("#{number} {name}\n")).collect();
-    put("stack.txt", &stack)
+    let lines = |stack: &[String]| -> String {
+        stack.iter().enumerate().map(|(number, name)| format!("#{number} {name}\n")).collect()
+    };
+    let stacks: Vec<String> = seen.info.stacks().into_iter().map(lines).collect();
+    put("stack.txt", &stacks.join("\n"))
 }
 
 /// Writes the facts, and the signature by itself.

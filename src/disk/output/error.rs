@@ -70,6 +70,12 @@ impl OutputError {
         matches!(self, Self::Write { source, .. } | Self::Read { source, .. } if file::may_pass(source))
     }
 
+    /// A file or a folder is not there.
+    #[must_use]
+    pub fn is_missing(&self) -> bool {
+        matches!(self, Self::Write { source, .. } | Self::Read { source, .. } if file::is_missing(source))
+    }
+
     pub(super) fn read(path: &Path, source: io::Error) -> Self {
         Self::Read { path: path.to_owned(), source }
     }

@@ -2,7 +2,7 @@
 //!
 //! Folders are 0700 and files 0600, as AFL has them: inputs may be secret.
 
-use std::fs::{self, DirBuilder, File};
+use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{self, Write};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, symlink};
 use std::path::{Path, PathBuf};
@@ -46,8 +46,13 @@ pub(super) fn replace_lastingly(
 }
 
 /// The same for a file of the user, whose folder others may write to as well: the temporary name is the
-/// file's own.
+/// file's own. What is there and no regular file, such as a device or a pipe, is written into instead.
 pub fn replace_user_file(path: &Path, data: &[u8]) -> Result<(), OutputError> {
+    if is_special(path) {
+        let written = OpenOptions::new().write(true).open(path);
+        let written = written.and_then(|mut file| file.write_all(data));
+        return written.map_err(|source| OutputError::write(path, source));
+    }
     replace_through(&beside(path), path, |file| {
         file.write_all(data).and_then(|()| settled(file.sync_all()))
     })
@@ -59,10 +64,18 @@ pub fn check_user_file(path: &Path) -> Result<(), OutputError> {
     if path.is_dir() {
         return Err(failed(Errno::EISDIR.into()));
     }
+    if is_special(path) {
+        return Ok(());
+    }
     let temporary = beside(path);
     file::create(&temporary).map(drop).map_err(failed)?;
     remove(&temporary);
     Ok(())
+}
+
+/// A device, a pipe or a socket, also through a link: `/dev/null`, `/dev/stdout`.
+fn is_special(path: &Path) -> bool {
+    fs::metadata(path).is_ok_and(|data| !data.is_file() && !data.is_dir())
 }
 
 /// The temporary name of a user's file.

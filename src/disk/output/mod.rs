@@ -63,6 +63,9 @@ pub struct OutputDir {
     notes: Vec<String>,
     /// The open folder: the kernel frees the lock with it, however the process ends.
     lock: Locked,
+    /// To make the folder again, should somebody remove it.
+    options: OutputOptions,
+    target_command: Vec<OsString>,
 }
 
 impl OutputDir {
@@ -107,6 +110,8 @@ impl OutputDir {
             settler: Settler::new(),
             notes,
             lock,
+            options: options.clone(),
+            target_command: Vec::new(),
         };
         dir.write_markers(options)?;
         Ok(dir)
@@ -138,6 +143,22 @@ impl OutputDir {
             }
         }
         Ok(())
+    }
+
+    /// Makes the folder again if it was removed; one that is in its place is somebody else's and left alone. Returns
+    /// whether that was so. Its files are for the caller to write.
+    pub fn restore(&mut self) -> Result<bool, OutputError> {
+        match fs::symlink_metadata(&self.instance) {
+            Err(error) if file::is_missing(&error) => {}
+            _ => return Ok(false),
+        }
+        files::create_dir(&self.options.root)?;
+        files::create_dir(&self.instance)?;
+        self.lock = lock(&self.instance)?;
+        make_folders(&self.instance)?;
+        self.write_markers(&self.options)?;
+        self.replace("cmdline", &setup::target_command(&self.target_command))?;
+        Ok(true)
     }
 
     /// Warnings about the folder for the user.
@@ -239,7 +260,8 @@ impl OutputDir {
     }
 
     /// `cmdline`: the target's command line, one word per line, `@@` kept.
-    pub fn write_target_command(&self, command: &[OsString]) -> Result<(), OutputError> {
+    pub fn write_target_command(&mut self, command: &[OsString]) -> Result<(), OutputError> {
+        self.target_command = command.to_vec();
         self.replace("cmdline", &setup::target_command(command))
     }
 

@@ -164,7 +164,8 @@ impl Peers {
             let Ok(name) = entry.file_name().into_string() else { continue };
             let there = self.queues.iter().any(|queue| queue.name == name);
             let folder = entry.path().join("queue");
-            if name != *own && !name.starts_with('.') && !there && folder.is_dir() {
+            let is_folder = fs::symlink_metadata(&folder).is_ok_and(|data| data.is_dir());
+            if name != *own && !name.starts_with('.') && !there && is_folder {
                 found.push((name, folder));
             }
         }
@@ -267,6 +268,12 @@ impl Peers {
                 let folder = queue.folder.display();
                 self.notes.push(format!(
                     "{name:?} in {folder} has no number: such files are not imported (-F takes any name)"
+                ));
+            }
+            if let Some(name) = queue.take_link() {
+                let folder = queue.folder.display();
+                self.notes.push(format!(
+                    "{name:?} in {folder} is a link: links are not imported; copy the files"
                 ));
             }
         }

@@ -34,6 +34,8 @@ pub(super) struct Queue {
     /// Of a folder that the kernel does not watch: its time of change at the last listing.
     changed: Option<(i64, i64)>,
     strange: Option<String>,
+    /// The first file that was a link; empty once it was reported.
+    link: Option<String>,
 }
 
 impl Queue {
@@ -54,6 +56,7 @@ impl Queue {
             watch: None,
             changed: None,
             strange: None,
+            link: None,
         }
     }
 
@@ -63,8 +66,10 @@ impl Queue {
         let mut found = BTreeSet::new();
         for entry in fs::read_dir(&self.folder)? {
             let entry = entry?;
-            if let Some(key) = self.key(&entry.file_name()) {
-                found.insert(key);
+            let is_link = entry.file_type().is_ok_and(|kind| kind.is_symlink());
+            match self.key(&entry.file_name()) {
+                Some((_, name)) if is_link => _ = self.link.get_or_insert(name),
+                key => found.extend(key),
             }
         }
         self.changed = changed;
@@ -111,7 +116,13 @@ impl Queue {
                 self.position.newest = self.position.newest.max(key);
                 self.position.next
             };
-            let Some(data) = read(&self.folder.join(&name)) else { continue };
+            let path = self.folder.join(&name);
+            let Some(data) = read(&path) else {
+                if path.is_symlink() {
+                    self.link.get_or_insert(name);
+                }
+                continue;
+            };
             if !self.numbered {
                 self.position.next = self.position.next.saturating_add(1);
             }
@@ -122,10 +133,12 @@ impl Queue {
 
     /// The first name that is not AFL's, once.
     pub(super) fn take_strange(&mut self) -> Option<String> {
-        let name = self.strange.take().filter(|name| !name.is_empty())?;
-        // Empty: reported already.
-        self.strange = Some(String::new());
-        Some(name)
+        once(&mut self.strange)
+    }
+
+    /// The first file that was passed over because it is a link, once.
+    pub(super) fn take_link(&mut self) -> Option<String> {
+        once(&mut self.link)
     }
 
     /// Keys below this are known.
@@ -142,7 +155,7 @@ impl Queue {
             return None;
         }
         if !self.numbered {
-            let data = fs::metadata(self.folder.join(name)).ok()?;
+            let data = fs::symlink_metadata(self.folder.join(name)).ok()?;
             let nanoseconds =
                 i128::from(data.mtime()) * 1_000_000_000 + i128::from(data.mtime_nsec());
             return Some((u64::try_from(nanoseconds).unwrap_or(0), name.to_owned()));
@@ -155,13 +168,20 @@ impl Queue {
     }
 }
 
+/// Takes a name that is to be reported once, and leaves an empty one.
+fn once(name: &mut Option<String>) -> Option<String> {
+    let taken = name.take().filter(|name| !name.is_empty())?;
+    *name = Some(String::new());
+    Some(taken)
+}
+
 /// A second name of a file that was complete before, or a symbolic link.
 fn is_linked(path: &Path) -> bool {
     fs::symlink_metadata(path).is_ok_and(|data| data.is_symlink() || data.nlink() > 1)
 }
 
-/// None for what cannot be an input.
+/// None for what cannot be an input, links among it: a peer could make one to a file that only this user may read.
 fn read(path: &Path) -> Option<Vec<u8>> {
-    let data = file::read_whole(path, MOST_BYTES).ok()?;
+    let data = file::read_unlinked(path, MOST_BYTES).ok()?;
     (!data.is_empty()).then_some(data)
 }
