@@ -13,6 +13,7 @@ use super::seen::Seen;
 use ffuzz_disk::output::setup::quoted;
 use ffuzz_disk::output::{OutputError, replace_for_good};
 use ffuzz_exec::{REPLAY, REPLAY_FILE, Replay};
+use ffuzz_sys::file::settled;
 
 /// The smallest of the bug's files, and what was made of it.
 pub(super) const INPUT: &str = "input";
@@ -31,7 +32,7 @@ pub fn create(folder: &Path) -> Result<(), OutputError> {
 pub(super) fn seen(folder: &Path, seen: &Seen) -> Result<(), OutputError> {
     create(folder)?;
     // Its name is data of the folder around it.
-    let names = folder.parent().map_or(Ok(()), |around| File::open(around)?.sync_all());
+    let names = folder.parent().map_or(Ok(()), |around| settled(File::open(around)?.sync_all()));
     names.map_err(|error| OutputError::write(folder, error))?;
     let put =
         |name: &str, text: &str| replace_for_good(folder, &folder.join(name), text.as_bytes());
