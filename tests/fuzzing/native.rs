@@ -563,7 +563,9 @@ fn a_guarded_heap_shows_overflows() {
     let dir = TestDir::with_seed("xx");
     build(&dir, "gcc", &format!("{} -o t", source("overflow.c")));
     // Each by hand: nothing without the option, a crash with it.
-    for (kind, signal) in [("r1", 11), ("w1", 11), ("s1", 6), ("u1", 6), ("f1", 11), ("d1", 6)] {
+    let kinds =
+        [("r1", 11), ("w1", 11), ("s1", 6), ("u1", 6), ("f1", 11), ("d1", 6), ("W1", 6), ("U1", 6)];
+    for (kind, signal) in kinds {
         let run = |options: &str, code| {
             let job = dir.tool(&format!("showmap -q {options} -o map"), &dir.path("t"), "");
             job.input(kind).run().expect(code)
