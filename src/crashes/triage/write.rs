@@ -8,6 +8,7 @@ use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
 use std::path::Path;
 
 use super::before::BEFORE;
+use super::group;
 use super::report::Bug;
 use super::seen::Seen;
 use ffuzz_disk::output::setup::quoted;
@@ -42,7 +43,8 @@ pub(super) fn seen(folder: &Path, seen: &Seen) -> Result<(), OutputError> {
     if !output.crash_data.is_empty() {
         put("debugger.txt", &output.crash_data)?;
     }
-    let numbered = seen.info.backtrace.iter().enumerate();
+    let frames = group::frames(seen);
+    let numbered = frames.iter().enumerate();
     let stack: String = numbered.map(|(number, name)| format!("#{number} {name}\n")).collect();
     put("stack.txt", &stack)
 }
