@@ -144,6 +144,17 @@ fn the_last_line_of_a_target_that_ends_at_its_start_is_shown() {
     dir.fuzz("-E 10", &program, "").run().refused(1, cause, "AFL_DEBUG_CHILD=1");
 }
 
+#[test]
+fn a_harness_whose_program_has_a_main_of_its_own_is_named() {
+    let dir = TestDir::with_seed("A");
+    let source = "int LLVMFuzzerTestOneInput(const char *d, unsigned long n) { return n ? d[0] & 0 : 0; }\n\
+                  int main(void) { return 0; }\n";
+    let program = built(&dir, "two", source);
+    let done = dir.fuzz("-s 1 -E 100", &program, "").run().expect(0);
+    done.says("the target does not read its standard input")
+        .says("leave that main out of the build");
+}
+
 /// Inputs never reach such a target: more time does not help.
 #[test]
 fn a_server_that_waits_on_a_socket_is_told_from_a_slow_target() {
