@@ -3,15 +3,18 @@
  *
  * A block ends at an inaccessible page, so reading or writing after it is a crash at the fault. A freed block is used
  * again as late as possible, and holds a pattern meanwhile that makes a pointer nobody can follow. The bytes beside a
- * block are checked when it is freed; so are freed blocks when they are used again.
+ * block are checked when it is freed and when the program ends; so are freed blocks when they are used again, and at
+ * the end.
  *
  * All pages are laid out when the first block is asked for, because a run by snapshot may not change how they are
- * protected. If no place is left, and for large alignments, libc's heap is used. Electric Fence (Perens, 1987) had the
+ * protected. A process that no fork server has started runs alone: there a freed block is inaccessible, so reading it
+ * is a crash as well, and a line names the kind of a fault at any of these pages. If no place is left, and for large alignments, libc's heap is used. Electric Fence (Perens, 1987) had the
  * idea. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <errno.h>
 #include <sched.h>
+#include <signal.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -35,6 +38,7 @@ struct place {
   uint8_t *start, *end; /* of the pages; an inaccessible one follows */
   uint32_t bytes;       /* of its block, which ends with the pages */
   enum state state;
+  int is_closed; /* its pages are inaccessible */
   uint32_t next; /* of the freed ones: what was freed after it */
 };
 
@@ -53,20 +57,27 @@ static struct place places[1 + SMALL + MEDIUM];
 static struct size sizes[] = {{1, 1 + SMALL, 0, 0}, {1 + SMALL, 1 + SMALL + MEDIUM, 0, 0}};
 static struct large larges[MOST_LARGE];
 static uint8_t *arena, *arena_end;
-static int is_laid_out, lock;
+static int is_laid_out, is_alone, lock;
+
+static int try_to_take(void) { return !__atomic_exchange_n(&lock, 1, __ATOMIC_ACQUIRE); }
 
 static void take(void) {
-  while (__atomic_exchange_n(&lock, 1, __ATOMIC_ACQUIRE)) sched_yield();
+  while (!try_to_take()) sched_yield();
 }
 
 static void release(void) { __atomic_store_n(&lock, 0, __ATOMIC_RELEASE); }
 
-/* By its name it is known as no function of the program (crashes/crash/names.rs). */
-__attribute__((noreturn, noinline)) static void ffuzz_heap_report(const char *what) {
+/* Triage reads this line (crashes/crash/beyond). */
+static void say(const char *what) {
   const char *parts[] = {"==ffuzz== ERROR: ", what, "\n"};
-  release();
   for (int i = 0; i < 3; i++)
     if (write(2, parts[i], strlen(parts[i])) < 0) break;
+}
+
+/* By its name it is known as no function of the program (crashes/crash/names.rs). */
+__attribute__((noreturn, noinline)) static void ffuzz_heap_report(const char *what) {
+  release();
+  say(what);
   abort();
 }
 
@@ -74,6 +85,8 @@ static void *no_memory(void) {
   errno = ENOMEM;
   return NULL;
 }
+
+static void watch_faults(void);
 
 /* libc's functions, for what has no place here. dlsym() asks for memory itself, so they are found before places run
  * out. */
@@ -87,6 +100,8 @@ __attribute__((constructor(101))) static void find_real(void) {
   real_memalign = (void *(*)(size_t, size_t))dlsym(RTLD_NEXT, "memalign");
   real_free = (void (*)(void *))dlsym(RTLD_NEXT, "free");
   real_size = (size_t (*)(void *))dlsym(RTLD_NEXT, "malloc_usable_size");
+  is_alone = !getenv("__AFL_SHM_ID");
+  if (is_alone) watch_faults();
 }
 
 static void lay_out(void) {
@@ -146,6 +161,8 @@ static struct place *find_place(size_t bytes) {
   if (!s->first) return NULL;
   struct place *p = &places[s->first];
   s->first = p->next;
+  if (p->is_closed) mprotect(p->start, (size_t)(p->end - p->start), PROT_READ | PROT_WRITE);
+  p->is_closed = 0;
   if (!all_are(block_of(p), p->bytes, FREED)) ffuzz_heap_report("heap-use-after-free: a freed block was written");
   return p;
 }
@@ -216,11 +233,49 @@ static void free_place(struct place *p) {
   memset(block_of(p), FREED, p->bytes);
   p->state = FREE;
   p->next = 0;
+  p->is_closed = is_alone && !mprotect(p->start, (size_t)(p->end - p->start), PROT_NONE);
   if (s->first)
     places[s->last].next = number;
   else
     s->first = number;
   s->last = number;
+}
+
+/* Checks what the program has not freed, and what was not used again. A thread that holds the lock never releases it now. */
+__attribute__((destructor(101))) static void ffuzz_heap_check(void) {
+  if (!try_to_take()) return;
+  for (int i = 0; i < 2; i++)
+    for (uint32_t at = i ? 1 + SMALL : 1; at < sizes[i].fresh && arena; at++) {
+      const struct place *p = &places[at];
+      if (p->state == IN_USE) check_borders(p);
+      if (p->state == FREE && !p->is_closed && !all_are(block_of(p), p->bytes, FREED))
+        ffuzz_heap_report("heap-use-after-free: a freed block was written");
+    }
+  release();
+}
+
+/* Names a fault at a page of the arena, which then happens again and ends the process as it would have. */
+static void ffuzz_heap_fault(int number, siginfo_t *info, void *context) {
+  const uint8_t *at = info->si_addr;
+  (void)context;
+  if (info->si_code > 0 && at >= arena && at < arena_end)
+    for (uint32_t i = 1; i < 1 + SMALL + MEDIUM; i++) {
+      const struct place *p = &places[i];
+      if (at < p->start || at >= p->end + PAGE) continue;
+      if (at < p->end && p->is_closed)
+        say("heap-use-after-free: a freed block was used");
+      else if (at >= p->end && p->state == FREE)
+        say("heap-use-after-free: bytes after a freed block were used");
+      else if (at >= p->end)
+        say("heap-buffer-overflow: bytes after a block were used");
+      break;
+    }
+  signal(number, SIG_DFL);
+}
+
+static void watch_faults(void) {
+  struct sigaction action = {.sa_sigaction = ffuzz_heap_fault, .sa_flags = SA_SIGINFO};
+  sigaction(SIGSEGV, &action, NULL);
 }
 
 void *malloc(size_t bytes) { return allocate(bytes, 0); }

@@ -9,7 +9,7 @@ use super::keep::{MAX_CRASHES, MAX_HANGS};
 use super::outside::Outside;
 use super::seeds::{Start, Stored, corpus_of, list, only_files, read_limited};
 use super::state::{self, Known};
-use super::{Campaign, CampaignError, reading};
+use super::{BadSeeds, Campaign, CampaignError, reading};
 use crate::config::options::{Input, TimeoutSpec, Wanted};
 use crate::disk::output::state::State;
 use crate::engine::corpus::{Origin, Seed, SeedId, names};
@@ -271,11 +271,20 @@ impl Campaign {
         }
     }
 
-    pub(super) fn no_usable_seed(&self) -> CampaignError {
+    pub(super) fn no_usable_seed(&mut self) -> CampaignError {
         if self.options.seeds.wanted == Wanted::Crashing {
             return CampaignError::NoCrashingSeed;
         }
-        CampaignError::NoUsableSeed(self.outside.statistics.bad_seeds)
+        let bad_seeds = self.outside.statistics.bad_seeds;
+        let file = self.outside.output.add_input_path();
+        let mut seeds = self.fuzzer.corpus.iter();
+        let is_slow = matches!(bad_seeds, BadSeeds { crash: 0, slow: 1.., lost: 0 });
+        match seeds.next().filter(|_| is_slow) {
+            Some(seed) if self.fuzzer.target().waits_on_socket(&seed.data, &file) => {
+                CampaignError::WaitsOnSocket(bad_seeds)
+            }
+            _ => CampaignError::NoUsableSeed(bad_seeds),
+        }
     }
 
     /// A resumed campaign learns from its crashes and hangs which ones are not new. One that ends well by now, in

@@ -85,6 +85,15 @@ pub enum CampaignError {
     #[error("no seed is usable: {0}")]
     #[diagnostic(help("{}", .0.remedy()))]
     NoUsableSeed(BadSeeds),
+    #[error("no seed is usable: {0}: it waits for connections or data on a socket")]
+    #[diagnostic(help(
+        "inputs come by standard input, a file or memory: preload a library that turns sockets \
+         into standard input (desock of preeny): AFL_PRELOAD=desock.so"
+    ))]
+    WaitsOnSocket(BadSeeds),
+    #[error("the time limit (-V) was reached before the target had started")]
+    #[diagnostic(help("raise -V: it includes the start of the target and of its mutators"))]
+    LimitAtStart,
     #[error("no seed crashes the target, and -C starts from crashes")]
     #[diagnostic(help("give inputs of crashes/ as seeds, or leave -C out"))]
     NoCrashingSeed,

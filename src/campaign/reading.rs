@@ -11,6 +11,7 @@ use crate::config::env;
 use crate::config::options::TargetOptions;
 use crate::disk::output::setup::shell_line;
 use crate::engine::fuzzer::door::Door;
+use crate::exec::binary;
 
 /// A warning if the target seems not to read its input. To be asked for after the dry run.
 pub(super) fn warning<D: Door>(
@@ -40,13 +41,21 @@ fn not_read(target: &TargetOptions) -> String {
     let by = match &target.file {
         _ if names_place(target) => "the file given by @@".to_owned(),
         Some(file) => file.display().to_string(),
-        None => return stdin_not_read(&target.command),
+        None => return stdin_not_read(target),
     };
     format!("the target does not read {by}: it finds nothing this way. Start it by hand on a file")
 }
 
-fn stdin_not_read(command: &[OsString]) -> String {
+fn stdin_not_read(target: &TargetOptions) -> String {
+    let command = &target.command;
+    let has_harness =
+        || binary::has_harness_beside_main(&command[0], target.search_path.as_deref());
     let advice = match with_file(command) {
+        None if has_harness() => {
+            "it has LLVMFuzzerTestOneInput and a main of its own: leave that main out of the build, so \
+             that the one of -fsanitize=fuzzer calls the harness; if it reads a file, @@ stands for the name"
+                .to_owned()
+        }
         Some(words) => format!("the file may belong here: ffuzz … -- {}", shell_line(&words)),
         None => "if it reads a file, @@ stands for the name".to_owned(),
     };

@@ -49,18 +49,36 @@ const LARGEST_DICTIONARY: u64 = 64 << 20;
 /// no dictionary has thousands.
 const DICTIONARY_WARNINGS: usize = 10;
 
-/// Opens everything, in the order in which a mistake of the user costs least.
+/// Opens everything. A target that has not started when the limit of time is reached is not at fault.
 pub(super) fn open(
+    options: Options,
+    sinks: impl FnOnce(&OutputDir) -> Vec<Box<dyn EventSink>>,
+    control: Option<Control>,
+) -> Result<Campaign, CampaignError> {
+    let stop = Stop::default();
+    open_parts(options, sinks, control, stop.clone()).map_err(|error| match error {
+        CampaignError::Target(TargetError::NoHello { .. })
+        | CampaignError::Logger { source: TargetError::NoHello { .. }, .. }
+            if stop.is_over() && !stop.asked() =>
+        {
+            CampaignError::LimitAtStart
+        }
+        error => error,
+    })
+}
+
+/// The order is that in which a mistake of the user costs least.
+fn open_parts(
     mut options: Options,
     sinks: impl FnOnce(&OutputDir) -> Vec<Box<dyn EventSink>>,
     control: Option<Control>,
+    stop: Stop,
 ) -> Result<Campaign, CampaignError> {
     check_core_pattern(&options.target)?;
     let (mut dictionary, mut not_loaded) = load_dictionaries(&options.mutation.dictionaries)?;
     let mut output = OutputDir::open(&options.output, options.input == Input::Resume)?;
     // From here on code of the user's runs: its init functions have the limit, too. Until all is loaded,
     // signals end the process at once.
-    let stop = Stop::default();
     underway::stop_on(&stop);
     stop.limit(options.limits.time);
     let mutators =

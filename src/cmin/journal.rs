@@ -9,13 +9,11 @@ use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use nix::errno::Errno;
-
 use super::CminError;
 use crate::engine::coverage;
 use crate::engine::executor::ExitKind;
 use crate::engine::minimize::cover::Trace;
-use crate::sys::file::Locked;
+use crate::sys::file::{Locked, settled};
 
 const NAME: &str = ".cmin";
 /// Words in front of a record: its length in words, and two of checksum.
@@ -78,7 +76,7 @@ impl Journal {
             self.cut(0)?;
             self.file.write_all(header.as_bytes()).map_err(failed)?;
             // The name is data of the folder.
-            self.file.sync_data().and_then(|()| sync_folder(folder)).map_err(failed)?;
+            settled(self.file.sync_data()).and_then(|()| sync_folder(folder)).map_err(failed)?;
             return Ok(Vec::new());
         }
         let Some(records) = bytes.strip_prefix(header.as_bytes()) else {
@@ -110,7 +108,7 @@ impl Journal {
 
     fn sync_if_due(&mut self) -> io::Result<()> {
         if self.synced.elapsed() >= SYNC {
-            self.file.sync_data()?;
+            settled(self.file.sync_data())?;
             self.synced = Instant::now();
         }
         Ok(())
@@ -126,16 +124,12 @@ impl Journal {
 
 /// Everything of its file system: of many files that is faster than one after the other.
 fn sync_all(folder: &Path) -> io::Result<()> {
-    Ok(nix::unistd::syncfs(File::open(folder)?)?)
+    settled(nix::unistd::syncfs(File::open(folder)?).map_err(io::Error::from))
 }
 
 /// The names in it.
 fn sync_folder(folder: &Path) -> io::Result<()> {
-    match File::open(folder)?.sync_all() {
-        // Some file systems have no way to say so.
-        Err(error) if error.raw_os_error() == Some(Errno::EINVAL as i32) => Ok(()),
-        synced => synced,
-    }
+    settled(File::open(folder)?.sync_all())
 }
 
 fn record(chunk: &Chunk) -> Vec<u8> {

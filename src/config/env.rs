@@ -409,6 +409,12 @@ mod tests {
         );
         let ours = Environment::from_pairs(&[("FFUZZ_MUTATORS_DIR", "1")]).warnings();
         assert!(ours[0].ends_with("did you mean FFUZZ_MUTATOR_DIR?"), "{ours:?}");
+        let not_ours = [("AFL_EXITPOINT", "0x1"), ("AFL_FRIDA_INST_RANGES", "libx.so")];
+        let said = Environment::from_pairs(&not_ours).warnings();
+        assert!(
+            said.len() == 2 && said.iter().all(|line| line.contains(" is ignored: ")),
+            "{said:?}"
+        );
         let quiet = [("AFL_NO_IU", "1"), ("AFL_IGNORE_UNKNOWN_ENVS", "1")];
         assert!(Environment::from_pairs(&quiet).warnings().is_empty());
         assert!(Environment::from_pairs(&[("AFL_LLVM_CMPLOG", "1")]).warnings().is_empty());

@@ -29,6 +29,21 @@ pub struct SanitizerError {
     pub missing: &'static str,
 }
 
+/// Whether options contain one, in any spelling that sanitizers accept for yes and no.
+fn has_option(options: &str, wanted: &str) -> bool {
+    let Some((name, setting)) = wanted.split_once('=') else { return false };
+    let same: &[&str] = match setting {
+        "1" => &["1", "yes", "true"],
+        "0" => &["0", "no", "false"],
+        other => &[other],
+    };
+    let is_break = |letter: char| letter == ':' || letter == ',' || letter.is_ascii_whitespace();
+    let mut settings = options.split(is_break).filter_map(|option| option.split_once('='));
+    // Of several the last counts.
+    let last = settings.rfind(|(known, _)| *known == name);
+    last.is_some_and(|(_, value)| same.contains(&value.trim_matches(['\'', '"'])))
+}
+
 /// Variables to set for the target: each sanitizer's options unless the user gave them, and no backtraces.
 pub fn target_environment(
     env: &Environment,
@@ -41,7 +56,7 @@ pub fn target_environment(
     let given = |name| env.get(name).map(|v| v.to_string_lossy().into_owned());
     for &(name, options) in NEEDED {
         let Some(value) = given(name) else { continue };
-        if let Some(missing) = options.iter().find(|option| !value.contains(*option)) {
+        if let Some(missing) = options.iter().find(|option| !has_option(&value, option)) {
             return Err(SanitizerError { name, missing });
         }
     }
@@ -156,6 +171,21 @@ mod tests {
         let error = target_environment(&env).expect_err("no abort");
         let help = error.help().map(|help| help.to_string());
         assert_eq!(help.as_deref(), Some("add abort_on_error=1 to ASAN_OPTIONS, or unset it"));
+        let overridden = "abort_on_error=1:symbolize=0:abort_on_error=0";
+        let env = Environment::from_pairs(&[("ASAN_OPTIONS", overridden)]);
+        target_environment(&env).expect_err("the last one counts");
+    }
+
+    #[test]
+    fn words_for_yes_and_no_are_taken_like_numbers() {
+        for options in [
+            "abort_on_error=true:symbolize=false",
+            "abort_on_error=yes symbolize=no",
+            "abort_on_error=0,abort_on_error='1',symbolize=0",
+        ] {
+            let env = Environment::from_pairs(&[("ASAN_OPTIONS", options)]);
+            target_environment(&env).expect(options);
+        }
     }
 
     #[test]

@@ -16,7 +16,7 @@ use ffuzz_sys::file;
 #[derive(Debug, thiserror::Error, Diagnostic)]
 pub enum InputError {
     #[error("cannot read the folder {folder:?}: {source}")]
-    #[diagnostic(help("give a folder of inputs, for example out/queue"))]
+    #[diagnostic(help("{}", how_to_give(folder)))]
     Folder { folder: PathBuf, source: io::Error },
     #[error("cannot read {path:?}: {source}")]
     #[diagnostic(help("check its permissions, or remove it from the folder"))]
@@ -29,6 +29,25 @@ pub enum InputError {
 impl InputError {
     pub fn file(path: &Path, source: io::Error) -> Self {
         Self::File { path: path.to_owned(), source }
+    }
+}
+
+/// What to do about a path that is wanted to be a folder of inputs.
+#[must_use]
+pub fn how_to_give(path: &Path) -> String {
+    if !path.is_file() {
+        return "give a folder of inputs, for example seeds or out/queue".to_owned();
+    }
+    let (name, shown) = (path.file_name().unwrap_or_default().to_string_lossy(), path.display());
+    let ends = |ends: &[&str]| ends.iter().any(|end| name.ends_with(end));
+    match () {
+        () if ends(&[".zip"]) => format!("unpack it, and give the folder: unzip {shown} -d seeds"),
+        () if ends(&[".tar", ".tgz", ".tar.gz", ".tar.xz", ".tar.bz2", ".tar.zst"]) => {
+            format!("unpack it, and give the folder: mkdir seeds && tar xf {shown} -C seeds")
+        }
+        () => format!(
+            "it is a file: put it into a folder, and give that: mkdir seeds && cp {shown} seeds"
+        ),
     }
 }
 

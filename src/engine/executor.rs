@@ -238,6 +238,12 @@ pub trait TargetInfo {
         UnseenCode::default()
     }
 
+    /// Whether a run that does not end waits for connections or data on a socket. Runs the target once more with the
+    /// input, through that file if it takes one.
+    fn waits_on_socket(&self, _input: &[u8], _file: &Path) -> bool {
+        false
+    }
+
     /// Runs can be asked for their comparisons.
     fn logs_comparisons(&self) -> bool {
         false

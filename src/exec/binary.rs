@@ -99,13 +99,24 @@ pub fn inspect(path: &Path, is_emulated: bool) -> Result<Traits, TargetError> {
         persistent: contains(&content, b"##SIG_AFL_PERSISTENT##\0"),
         replays: contains(&content, b"FFUZZ_REPLAY\0"),
         takes_channel: takes_channel(&content),
-        runs_files: contains(&content, b"AFL_DRIVER_CLOSE_FD_MASK\0"),
+        runs_files: contains(&content, DRIVER),
         greets: contains(&content, b"wrong forkserver message from AFL++ tool"),
         deferred: contains(&content, b"##SIG_AFL_DEFER_FORKSRV##\0"),
         sanitizer: [b"__asan_init".as_slice(), b"__msan_init", b"__lsan_init"]
             .iter()
             .any(|name| contains(&content, name)),
     })
+}
+
+/// In the `main` that `-fsanitize=fuzzer` links.
+const DRIVER: &[u8] = b"AFL_DRIVER_CLOSE_FD_MASK\0";
+
+/// Whether a program has a harness for libFuzzer and a `main` of its own, which may not call it.
+#[must_use]
+pub fn has_harness_beside_main(program: &OsStr, search_path: Option<&OsStr>) -> bool {
+    let content = locate(program, search_path).ok().and_then(|path| fs::read(path).ok());
+    let content = content.unwrap_or_default();
+    contains(&content, b"LLVMFuzzerTestOneInput\0") && !contains(&content, DRIVER)
 }
 
 /// Whether `ffuzz-cc` has built a program: its runtime looks for a channel, of this version or another one.

@@ -15,6 +15,7 @@ use nix::sys::time::TimeSpec;
 
 use super::TargetError;
 use ffuzz_engine::mutate::MAX_INPUT;
+use ffuzz_sys::file;
 use ffuzz_sys::memory::SharedMap;
 
 /// Time of access of an input that nobody has read.
@@ -48,7 +49,10 @@ impl InputDelivery {
         let file = memfd_create(c"ffuzz-input", MFdFlags::MFD_CLOEXEC);
         let file = File::from(file.map_err(|errno| error(errno.into()))?);
         let name = format!("/proc/{}/fd/{}", std::process::id(), file.as_raw_fd());
-        std::os::unix::fs::symlink(name, path).map_err(error)?;
+        match std::os::unix::fs::symlink(name, path) {
+            Err(source) if !file::has_no_links(&source) => return Err(error(source)),
+            _ => {}
+        }
         Ok(Self::Stdin { file, path: path.into(), watched: false })
     }
 

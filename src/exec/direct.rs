@@ -1,12 +1,12 @@
 //! A process per run: `-n` (no instrumentation) and `AFL_NO_FORKSRV`.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use super::delivery::{Feed, InputDelivery};
 use super::launcher::Setup;
 use super::maps::{CLASSIC_MAP, LEGACY_KEYS, Maps};
-use super::{RunEnd, TargetError, exit_kind, words};
+use super::{RunEnd, TargetError, blocked, exit_kind, words};
 use ffuzz_config::options::RunMode;
 use ffuzz_engine::domain::Domain;
 use ffuzz_engine::executor::{
@@ -173,6 +173,10 @@ impl Executor for Direct {
 }
 
 impl TargetInfo for Direct {
+    fn waits_on_socket(&self, input: &[u8], file: &Path) -> bool {
+        blocked::by(&self.setup, self.settings.timeout, input, file)
+    }
+
     fn map_size(&self) -> usize {
         self.maps.edges().len()
     }

@@ -55,6 +55,9 @@ pub enum TargetError {
     #[error("the target's program loader {loader:?} does not exist")]
     #[diagnostic(help("install that loader, or link the target statically"))]
     NoLoader { loader: PathBuf },
+    #[error("there is no /dev/null, which the target gets for its output")]
+    #[diagnostic(help("mount /dev in the container or chroot, or: mknod -m 666 /dev/null c 1 3"))]
+    NoNull,
     #[error("cannot start the target {path:?}: {source}")]
     #[diagnostic(help("{}", how_to_start(source)))]
     Start { path: PathBuf, source: io::Error },
@@ -68,8 +71,14 @@ pub enum TargetError {
     ))]
     NotTraceable { source: io::Error },
     #[error("the target ended before its fork server was up ({how})")]
-    #[diagnostic(help("{}", why_it_died(*memory_limit, *deferred)))]
-    DiedAtStart { how: String, memory_limit: Option<u64>, deferred: bool },
+    #[diagnostic(help("{}", why_it_died(*memory_limit, *deferred, *addresses)))]
+    DiedAtStart {
+        how: String,
+        memory_limit: Option<u64>,
+        deferred: bool,
+        /// Limit of this process on its address space (`ulimit -v`), in bytes, if the target has a sanitizer.
+        addresses: Option<u64>,
+    },
     #[error("the target needs shared libraries that are not found: {}", names.join(", "))]
     #[diagnostic(help(
         "install them, or name their folder: AFL_TARGET_ENV=LD_LIBRARY_PATH=/folder"
@@ -187,13 +196,19 @@ fn how_to_instrument(kin: Kin) -> &'static str {
 
 fn how_to_start(error: &io::Error) -> &'static str {
     match error.kind() {
-        io::ErrorKind::WouldBlock => "raise the limit on processes (ulimit -u)",
         io::ErrorKind::ExecutableFileBusy => "wait until its build is done",
-        _ => "start the target by hand and read its output",
+        _ => remedy::of_system(error, "start the target by hand and read its output"),
     }
 }
 
-fn why_it_died(memory_limit: Option<u64>, deferred: bool) -> String {
+fn why_it_died(memory_limit: Option<u64>, deferred: bool, addresses: Option<u64>) -> String {
+    if let Some(bytes) = addresses {
+        return format!(
+            "a sanitizer reserves terabytes of addresses, and ulimit -v allows {} MB: ulimit -v \
+             unlimited",
+            bytes >> 20
+        );
+    }
     match memory_limit {
         Some(bytes) => format!(
             "its memory limit is {} MB: try -m none; AFL_DEBUG_CHILD=1 shows its output",
@@ -214,7 +229,10 @@ fn how_to_get_memory(error: &io::Error) -> &'static str {
             "the system's limits are too low: see ipcs -lm, raise kernel.shmmax, kernel.shmall or \
              kernel.shmmni"
         }
-        Some(libc::EMFILE | libc::ENFILE) => "raise the limit on files: ulimit -n",
-        _ => "free memory or raise ulimit -v; a smaller AFL_MAP_SIZE needs less",
+        Some(libc::ENOMEM) => "free memory or raise ulimit -v; a smaller AFL_MAP_SIZE needs less",
+        _ => remedy::of_system(
+            error,
+            "free memory or raise ulimit -v; a smaller AFL_MAP_SIZE needs less",
+        ),
     }
 }

@@ -22,7 +22,7 @@ use super::launcher::{ServerSession, Setup, describe_end};
 use super::modules;
 use super::native::Native;
 use super::runs::{Child, RunChannel};
-use super::{RunEnd, TargetError, late, sites, words};
+use super::{RunEnd, TargetError, blocked, late, sites, words};
 use ffuzz_config::options::RunMode;
 use ffuzz_engine::domain::{Domain, Site};
 use ffuzz_engine::executor::{
@@ -500,6 +500,10 @@ impl TargetInfo for ForkServer {
         let known = native.files();
         unseen.libraries.retain(|path| !known.contains(path));
         unseen
+    }
+
+    fn waits_on_socket(&self, input: &[u8], file: &Path) -> bool {
+        blocked::by(&self.setup, self.settings.timeout, input, file)
     }
 
     fn logs_comparisons(&self) -> bool {

@@ -25,6 +25,7 @@ use ffuzz_assets::PRELOAD;
 use ffuzz_config::env::WITHHELD;
 use ffuzz_config::options::{NativeEngine, RunMode, TargetOptions};
 use ffuzz_engine::mutate::MAX_INPUT;
+use ffuzz_sys::listen::Listener;
 use ffuzz_sys::memory::SharedMap;
 use ffuzz_sys::process::{self, Launch, OutputTo, Process};
 use ffuzz_sys::stdio;
@@ -35,6 +36,14 @@ use ffuzz_sys::wire::{self, WordReader, WordWriter};
 /// Descriptors of AFL's protocol in the target.
 pub(super) const CONTROL_FD: i32 = 198;
 pub(super) const STATUS_FD: i32 = 199;
+
+/// The output of a target that nobody wants goes there.
+const NULL: &str = "/dev/null";
+
+/// Bytes of its output, time of its second start and letters of the line, for a target that ends at its start.
+const PART: usize = 64 << 10;
+const LAST_WORDS: Duration = Duration::from_secs(2);
+const LONGEST_LINE: usize = 200;
 
 /// Size of the segment offered at first: AFL++'s own default, larger than nearly every target, and
 /// free until it is touched.
@@ -254,6 +263,9 @@ impl Setup {
         if no_descriptor.contains(&source.raw_os_error()) {
             return TargetError::OpenFiles { most: STATUS_FD };
         }
+        if source.kind() == std::io::ErrorKind::NotFound && !Path::new(NULL).exists() {
+            return TargetError::NoNull;
+        }
         match binary::loader(&path).filter(|loader| !loader.exists()) {
             Some(loader) if source.kind() == std::io::ErrorKind::NotFound => {
                 TargetError::NoLoader { loader }
@@ -262,8 +274,8 @@ impl Setup {
         }
     }
 
-    /// The likely reason for a process that ended immediately.
-    fn early_end(&self, status: Option<i32>) -> TargetError {
+    /// The likely reason for a process that ended immediately. `said`: the last line that it wrote.
+    fn early_end(&self, status: Option<i32>, said: Option<String>) -> TargetError {
         let names = self.missing_libraries(status);
         if !names.is_empty() {
             return TargetError::NoLibrary { names };
@@ -276,15 +288,18 @@ impl Setup {
         if self.native.is_some() && is_killed_by(libc::SIGSYS) {
             return NativeError::Filtered.into();
         }
+        let said = said.map_or(String::new(), |line| format!(", after the line {line:?}"));
+        let how = describe_end(status) + &said;
         if self.native.is_some() && status.is_none_or(|status| libc::WIFEXITED(status)) {
-            return NativeError::NoStart { how: describe_end(status) }.into();
+            return NativeError::NoStart { how }.into();
         }
         if self.is_emulated() {
             let is_limited = self.options.memory_limit.is_some();
-            return EmulatorError::NoStart { how: describe_end(status), is_limited }.into();
+            return EmulatorError::NoStart { how, is_limited }.into();
         }
+        let addresses = process::address_limit().filter(|_| self.traits.sanitizer);
         let (memory_limit, deferred) = (self.options.memory_limit, self.deferred());
-        TargetError::DiedAtStart { how: describe_end(status), memory_limit, deferred }
+        TargetError::DiedAtStart { how, memory_limit, deferred, addresses }
     }
 
     /// Shared libraries that the loader does not find. It exits with 127 then, and lists them instead
@@ -427,8 +442,9 @@ impl ServerSession {
         }
         let delivery = setup.open_delivery()?;
         let strays = Strays::default();
+        let output = OutputTo::shown(setup.options.show_output);
         let (mut process, mut control, mut status) =
-            launch(setup, &offers, (map, at), &delivery, &strays)?;
+            launch(setup, &offers, (map, at), &delivery, (&strays, output))?;
         let timeout = setup.init_timeout(timeout);
         let leave = setup.leave.clone();
         let mut wires = Wires { status: &mut status, control: &mut control, timeout, leave };
@@ -439,7 +455,10 @@ impl ServerSession {
             }
             Err(NoHello::Error(error)) => return Err(error),
             Err(NoHello::Ended) => {
-                return Err(setup.early_end(process.wait_for(Duration::from_secs(1))));
+                let status = process.wait_for(Duration::from_secs(1));
+                drop(process);
+                let said = last_line(setup, &offers, (map, at), &delivery, &strays);
+                return Err(setup.early_end(status, said));
             }
         };
         Self::finish(setup, offers, hello, (process, control, status, delivery), strays)
@@ -518,7 +537,7 @@ fn launch(
     offers: &Offers,
     (map, at): (usize, StartAt),
     delivery: &InputDelivery,
-    strays: &Strays,
+    (strays, output): (&Strays, OutputTo<'_>),
 ) -> Result<(Process, WordWriter, WordReader), TargetError> {
     let start_error = |source| setup.start_error(source);
     let (control_theirs, control) = wire::pipe().map_err(start_error)?;
@@ -565,7 +584,7 @@ fn launch(
         argv: &argv,
         env: &env,
         stdin: setup.stdin_for(delivery)?,
-        output: OutputTo::shown(setup.options.show_output),
+        output,
         fds: &fds,
         memory_limit: setup.options.memory_limit,
         core_limit: 0,
@@ -577,6 +596,37 @@ fn launch(
     Ok((process, control.into(), status.into()))
 }
 
+/// What a target that ends at its start writes to its standard error last, of another start of it.
+/// None if that is shown anyway.
+fn last_line(
+    setup: &Setup,
+    offers: &Offers,
+    at: (usize, StartAt),
+    delivery: &InputDelivery,
+    strays: &Strays,
+) -> Option<String> {
+    if setup.options.show_output {
+        return None;
+    }
+    let mut listener = Listener::new(PART).ok()?;
+    let (mut process, control, status) =
+        launch(setup, offers, at, delivery, (strays, listener.output())).ok()?;
+    // It must not wait for orders.
+    drop((control, status));
+    listener.wait(&mut process, LAST_WORDS);
+    drop(process);
+    let [_, stderr] = listener.into_output();
+    telling_line(&String::from_utf8_lossy(&stderr))
+}
+
+/// The last line with text. Sanitizers name the cause first, and end with remarks.
+fn telling_line(output: &str) -> Option<String> {
+    let lines = || output.lines().map(str::trim).filter(|line| !line.is_empty());
+    let report = lines().find(|line| line.contains("Sanitizer") && line.contains("ERROR: "));
+    let line = report.or_else(|| lines().next_back())?;
+    Some(line.chars().filter(|letter| !letter.is_control()).take(LONGEST_LINE).collect())
+}
+
 /// Describes how a process ended.
 pub(super) fn describe_end(status: Option<i32>) -> String {
     match status {
@@ -585,5 +635,21 @@ pub(super) fn describe_end(status: Option<i32>) -> String {
             format!("killed by signal {}", libc::WTERMSIG(status))
         }
         Some(status) => format!("exit code {}", libc::WEXITSTATUS(status)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_line_that_names_the_cause_is_the_one_shown() {
+        assert_eq!(telling_line("a\ncannot open x\x1b[0m\n\n").unwrap(), "cannot open x[0m");
+        let report = "x\n==1==ERROR: AddressSanitizer failed to allocate\n==1==ABORTING\n";
+        assert_eq!(
+            telling_line(report).unwrap(),
+            "==1==ERROR: AddressSanitizer failed to allocate"
+        );
+        assert_eq!(telling_line(" \n"), None);
     }
 }

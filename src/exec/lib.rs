@@ -5,6 +5,7 @@
 //! [`Executor`], the only interface for callers.
 
 pub mod binary;
+mod blocked;
 pub mod blocks;
 mod callbacks;
 mod callees;

@@ -27,6 +27,9 @@ pub enum PythonError {
         "ffuzz loads it from memory, after libpython: whatever forbids that must allow it"
     ))]
     Host { reason: String },
+    #[error("AFL_PYTHON_MODULE={given} is a file, and the name of a module is wanted")]
+    #[diagnostic(help("PYTHONPATH={folder} AFL_PYTHON_MODULE={name}"))]
+    FileName { given: String, folder: String, name: String },
     #[error("cannot import the Python module {module}: {reason}")]
     #[diagnostic(help(
         "python3 -c 'import {module}' must work with the same PYTHONPATH: name the folder of \
@@ -39,6 +42,19 @@ pub enum PythonError {
     #[error("the Python module {module} has none of the hooks")]
     #[diagnostic(help("docs/mutators.md lists them: fuzz, post_process …"))]
     NoHook { module: String },
+}
+
+/// Refuses the name of a file: the interpreter would look for a module `py` in the package `mu` of `mu.py`.
+fn file_name(given: &str) -> Result<(), PythonError> {
+    let path = Path::new(given);
+    let is_file = path.extension().is_some_and(|end| end == "py") || given.contains('/');
+    if !is_file {
+        return Ok(());
+    }
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+    let name = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+    let folder = folder.unwrap_or(Path::new(".")).display().to_string();
+    Err(PythonError::FileName { given: given.to_owned(), folder, name })
 }
 
 fn in_brackets(reasons: &str) -> String {
@@ -61,6 +77,7 @@ impl PythonMutator {
         wanted: &PythonOptions,
         seed: u32,
     ) -> Result<(Self, Vec<String>), PythonError> {
+        file_name(&wanted.module)?;
         let environment = wanted.virtual_env.as_deref();
         let mut notes: Vec<String> = find::load(environment)?.into_iter().collect();
         let module = || wanted.module.clone();

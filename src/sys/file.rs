@@ -166,10 +166,28 @@ fn regular(file: File) -> io::Result<File> {
     Err(not_a_file(what))
 }
 
+/// The error means that the file system has no symbolic links (FAT, some of FUSE).
+#[must_use]
+pub fn has_no_links(error: &io::Error) -> bool {
+    matches!(errno(error), Some(Errno::EPERM | Errno::EOPNOTSUPP | Errno::ENOSYS))
+}
+
+/// The result of fsync, without the errors of file systems that cannot say when a file, or a name, is on the
+/// disk (vboxsf, some of FUSE).
+pub fn settled(result: io::Result<()>) -> io::Result<()> {
+    result.or_else(|error| match errno(&error) {
+        Some(Errno::EINVAL | Errno::EOPNOTSUPP | Errno::ENOSYS) => Ok(()),
+        _ => Err(error),
+    })
+}
+
 /// An open file with a lock that ends with this value, or with the process. A network file system may
-/// fail to release it: closing the file does that as well.
+/// fail to release it: closing the file does that as well. One without locks locks nothing.
 #[derive(Debug)]
-pub struct Locked(File);
+pub struct Locked {
+    file: File,
+    is_held: bool,
+}
 
 impl Locked {
     /// Takes the lock; with `wait` unset it fails immediately if another process has it, see [`is_taken`].
@@ -178,13 +196,23 @@ impl Locked {
         loop {
             // SAFETY: a system call on integers; the descriptor is open as long as `file` lives.
             if unsafe { libc::flock(file.as_raw_fd(), how) } == 0 {
-                return Ok(Self(file));
+                return Ok(Self { file, is_held: true });
             }
             let error = io::Error::last_os_error();
-            if error.kind() != io::ErrorKind::Interrupted {
-                return Err(error);
+            match errno(&error) {
+                Some(Errno::EINTR) => {}
+                Some(Errno::ENOLCK | Errno::EOPNOTSUPP | Errno::ENOSYS) => {
+                    return Ok(Self { file, is_held: false });
+                }
+                _ => return Err(error),
             }
         }
+    }
+
+    /// False: the file system has no locks, so another process can take it, too.
+    #[must_use]
+    pub fn is_held(&self) -> bool {
+        self.is_held
     }
 }
 
@@ -198,13 +226,13 @@ impl Deref for Locked {
     type Target = File;
 
     fn deref(&self) -> &File {
-        &self.0
+        &self.file
     }
 }
 
 impl DerefMut for Locked {
     fn deref_mut(&mut self) -> &mut File {
-        &mut self.0
+        &mut self.file
     }
 }
 
@@ -212,7 +240,7 @@ impl Drop for Locked {
     fn drop(&mut self) {
         // SAFETY: as above. A child between fork and exec may have the descriptor too, so that closing
         // alone could leave the lock for a moment.
-        unsafe { libc::flock(self.0.as_raw_fd(), libc::LOCK_UN) };
+        unsafe { libc::flock(self.file.as_raw_fd(), libc::LOCK_UN) };
     }
 }
 
@@ -260,6 +288,17 @@ mod tests {
         let start = Instant::now();
         patiently::<()>(|| Err(denied())).unwrap_err();
         assert!(start.elapsed() < PATIENCE);
+    }
+
+    #[test]
+    fn a_file_system_without_an_answer_is_trusted() {
+        // This one cannot.
+        let proc = File::open("/proc/self").unwrap().sync_all();
+        assert_eq!(proc.as_ref().unwrap_err().raw_os_error(), Some(libc::EINVAL));
+        settled(proc).unwrap();
+        settled(Err(io::Error::from_raw_os_error(libc::EOPNOTSUPP))).unwrap();
+        settled(Err(io::Error::from_raw_os_error(libc::EIO))).unwrap_err();
+        settled(Err(io::Error::from_raw_os_error(libc::ENOSPC))).unwrap_err();
     }
 
     #[test]

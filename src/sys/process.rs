@@ -251,6 +251,45 @@ pub fn raise_open_files(count: u64) {
     }
 }
 
+/// The limit of this process on its addresses (`ulimit -v`), in bytes; None if there is none.
+#[must_use]
+pub fn address_limit() -> Option<u64> {
+    let (soft, _) = getrlimit(Resource::RLIMIT_AS).ok()?;
+    (soft != libc::RLIM_INFINITY).then_some(soft)
+}
+
+/// Whether it is blocked in a call that waits for connections or data of a socket; also of one that is
+/// traced and stopped there.
+#[must_use]
+pub fn waits_on_socket(pid: i32) -> bool {
+    numbers(&format!("/proc/{pid}/task")).any(|thread| thread_waits_on_socket(pid, thread))
+}
+
+fn thread_waits_on_socket(pid: i32, thread: i32) -> bool {
+    #[cfg(target_arch = "x86_64")]
+    const OLD_CALLS: &[i64] = &[libc::SYS_poll, libc::SYS_select, libc::SYS_epoll_wait];
+    #[cfg(not(target_arch = "x86_64"))]
+    const OLD_CALLS: &[i64] = &[];
+    let text = std::fs::read_to_string(format!("/proc/{pid}/task/{thread}/syscall"));
+    let text = text.unwrap_or_default();
+    let mut words = text.split_ascii_whitespace();
+    let Some(call) = words.next().and_then(|word| word.parse::<i64>().ok()) else { return false };
+    let first = words.next().and_then(|word| u64::from_str_radix(word.get(2..)?, 16).ok());
+    let is_socket = |fd: i32| {
+        let goal = std::fs::read_link(format!("/proc/{pid}/fd/{fd}")).unwrap_or_default();
+        goal.to_string_lossy().starts_with("socket:")
+    };
+    match call {
+        libc::SYS_accept | libc::SYS_accept4 | libc::SYS_recvfrom | libc::SYS_recvmsg => true,
+        libc::SYS_read | libc::SYS_readv => first.is_some_and(|fd| is_socket(fd as i32)),
+        libc::SYS_ppoll | libc::SYS_pselect6 | libc::SYS_epoll_pwait => {
+            numbers(&format!("/proc/{pid}/fd")).any(is_socket)
+        }
+        call if OLD_CALLS.contains(&call) => numbers(&format!("/proc/{pid}/fd")).any(is_socket),
+        _ => false,
+    }
+}
+
 impl Process {
     #[must_use]
     pub fn pid(&self) -> i32 {

@@ -27,6 +27,16 @@ pub fn of_system(error: &io::Error, otherwise: &'static str) -> &'static str {
         Some(Errno::ENFILE) => {
             "the machine has too many open files: sysctl fs.file-max shows the limit"
         }
+        Some(Errno::EBUSY | Errno::ETXTBSY) => {
+            "another program is using it: wait until that has ended"
+        }
+        Some(Errno::EINTR) => "a signal interrupted it: try again",
+        Some(Errno::EAGAIN) => "raise the limit on processes (ulimit -u), or end some",
+        Some(Errno::ENOSYS) => {
+            "this kernel, or the sandbox around ffuzz (seccomp, gVisor), has no such call: allow it \
+             there"
+        }
+        Some(Errno::ELOOP) => "remove the link: it leads in a circle, or is not followed",
         Some(Errno::EIO | Errno::EREMOTEIO) => "the disk reports errors: see dmesg",
         Some(Errno::ESTALE | Errno::ETIMEDOUT) => {
             "the network file system does not answer: mount it again"
@@ -38,5 +48,28 @@ pub fn of_system(error: &io::Error, otherwise: &'static str) -> &'static str {
         Some(Errno::ENOSPC) => "free some space",
         Some(Errno::EDQUOT) => "free some space, or raise the quota",
         _ => otherwise,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_error_that_is_no_mistake_of_the_user_has_its_remedy() {
+        let of = |code| of_system(&io::Error::from_raw_os_error(code), "");
+        for (code, words) in [
+            (libc::EMFILE, "ulimit -n"),
+            (libc::ENFILE, "fs.file-max"),
+            (libc::ENOMEM, "out of memory"),
+            (libc::EBUSY, "another program"),
+            (libc::ETXTBSY, "another program"),
+            (libc::EINTR, "try again"),
+            (libc::EAGAIN, "ulimit -u"),
+            (libc::ENOSYS, "sandbox"),
+        ] {
+            assert!(of(code).contains(words), "{code}: {}", of(code));
+        }
+        assert_eq!(of(libc::ENOENT), "");
     }
 }

@@ -119,6 +119,61 @@ fn a_target_that_ends_before_its_fork_server_is_up() {
     done.refused(1, "ended before its fork server was up", "-m none");
 }
 
+/// Compiles a program that is written here.
+fn built(dir: &TestDir, name: &str, source: &str) -> PathBuf {
+    let (source, program) = (dir.write(&format!("{name}.c"), source), dir.path(name));
+    let job = dir.ffuzz("cc -o").arg(&program).arg(source).env("AFL_QUIET", "1");
+    job.run().expect(0);
+    program
+}
+
+#[test]
+fn the_last_line_of_a_target_that_ends_at_its_start_is_shown() {
+    let dir = TestDir::with_seed("A");
+    let source = r#"
+        #include <stdio.h>
+        int main(void) {
+          fprintf(stderr, "loading\ncannot open the model\n");
+          if (stderr) return 7;
+          __AFL_INIT();
+          return 0;
+        }
+    "#;
+    let program = built(&dir, "model", source);
+    let cause = "(exit code 7, after the line \"cannot open the model\")";
+    dir.fuzz("-E 10", &program, "").run().refused(1, cause, "AFL_DEBUG_CHILD=1");
+}
+
+#[test]
+fn a_harness_whose_program_has_a_main_of_its_own_is_named() {
+    let dir = TestDir::with_seed("A");
+    let source = "int LLVMFuzzerTestOneInput(const char *d, unsigned long n) { return n ? d[0] & 0 : 0; }\n\
+                  int main(void) { return 0; }\n";
+    let program = built(&dir, "two", source);
+    let done = dir.fuzz("-s 1 -E 100", &program, "").run().expect(0);
+    done.says("the target does not read its standard input")
+        .says("leave that main out of the build");
+}
+
+/// Inputs never reach such a target: more time does not help.
+#[test]
+fn a_server_that_waits_on_a_socket_is_told_from_a_slow_target() {
+    let dir = TestDir::with_seed("A");
+    for (name, wait) in [
+        ("accepts", "accept(server, 0, 0);"),
+        ("polls", "struct pollfd fds = {server, POLLIN, 0}; poll(&fds, 1, -1);"),
+    ] {
+        let source = format!(
+            "#include <poll.h>\n#include <sys/socket.h>\nint main(void) {{\n\
+             int server = socket(AF_INET, SOCK_STREAM, 0); listen(server, 1); {wait}\n return 0; }}\n"
+        );
+        let server = built(&dir, name, &source);
+        let done = dir.fuzz("-E 10 -t 100", &server, "").run();
+        done.refused(1, "waits for connections or data on a socket", "AFL_PRELOAD");
+        fs::remove_dir_all(dir.path("out")).unwrap();
+    }
+}
+
 #[test]
 fn a_target_without_a_handshake_is_refused() {
     let dir = TestDir::with_seed("A");
@@ -183,6 +238,11 @@ fn empty_seed_folders_are_refused() {
     dir.fuzz("", &good(), "none").run().refused(1, "cannot read seed folder", "-i");
     dir.write("in", "a file");
     dir.fuzz("", &good(), "none").run().refused(1, "cannot read seed folder", "-i");
+    for (archive, command) in [("seeds.zip", "unzip "), ("seeds.tar.gz", "tar xf ")] {
+        let path = dir.write(archive, "PK").display().to_string();
+        let job = dir.ffuzz("-o out -i").arg(&path).arg("--").arg(good()).words("none");
+        job.run().refused(1, "cannot read seed folder", command);
+    }
     assert!(!dir.path("out").exists());
 }
 

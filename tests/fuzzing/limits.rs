@@ -53,7 +53,8 @@ fn a_target_that_does_not_start() {
     let dir = TestDir::with_seed("A");
     let job = dir.fuzz("-V 3 -t 300000", Path::new("/bin/sleep"), "1000");
     let done = soon(job.env("AFL_SKIP_BIN_CHECK", "1")).expect(1);
-    done.says("the target has not started for 2 seconds").says("did not answer within 3");
+    let done = done.says("the target has not started for 2 seconds");
+    done.refused(1, "the time limit (-V) was reached before the target had started", "raise -V");
 }
 
 fn with_bad(what: &str, words: &str) -> (TestDir, Job) {

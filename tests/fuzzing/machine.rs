@@ -3,7 +3,7 @@
 use crate::common;
 use std::path::PathBuf;
 
-use common::{Finished, Job, SmallDisk, TestDir, skip, target};
+use common::{Finished, Job, SmallDisk, TestDir, plain, skip, target};
 
 fn good() -> PathBuf {
     target("outcomes.c", "")
@@ -118,4 +118,82 @@ fn a_file_that_may_not_grow() {
     let dir = TestDir::with_seed(vec![b'A'; 100_000]);
     let done = limited(&dir, "prlimit --fsize=50000").run();
     done.refused(1, "the limit on file sizes", "ulimit -f unlimited");
+}
+
+/// Calls that are named in REFUSED fail with an error that some kernels, sandboxes and file systems give.
+const REFUSED: &str = r#"
+#include <dlfcn.h>
+#include <errno.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+static int is_refused(const char *name, int error) {
+  const char *names = getenv("REFUSED");
+  if (!names || !strstr(names, name)) return 0;
+  errno = error;
+  return 1;
+}
+int shmget(int key, size_t size, int flags) {
+  if (is_refused("shmget", ENOSYS)) return -1;
+  return ((int (*)(int, size_t, int))dlsym(RTLD_NEXT, "shmget"))(key, size, flags);
+}
+int flock(int fd, int how) {
+  if (is_refused("flock", ENOLCK)) return -1;
+  return ((int (*)(int, int))dlsym(RTLD_NEXT, "flock"))(fd, how);
+}
+int symlink(const char *goal, const char *name) {
+  if (is_refused("symlink", EPERM)) return -1;
+  return ((int (*)(const char *, const char *))dlsym(RTLD_NEXT, "symlink"))(goal, name);
+}
+int fsync(int fd) {
+  if (is_refused("fsync", EINVAL)) return -1;
+  return ((int (*)(int))dlsym(RTLD_NEXT, "fsync"))(fd);
+}
+"#;
+
+fn refusing(dir: &TestDir, calls: &str, job: Job) -> Finished {
+    let source = dir.write("refuses.c", REFUSED);
+    let library = plain(source.to_str().unwrap(), "-shared -fPIC -D_GNU_SOURCE -ldl");
+    job.env("LD_PRELOAD", library.to_str().unwrap()).env("REFUSED", calls).run()
+}
+
+#[test]
+fn a_kernel_without_a_call_for_shared_memory_is_named() {
+    let dir = TestDir::with_seed("A");
+    let done = refusing(&dir, "shmget", dir.fuzz("-E 200", &good(), "none"));
+    done.refused(1, "cannot get shared memory", "the sandbox around ffuzz");
+}
+
+#[test]
+fn a_file_system_without_locks_and_links_is_used_with_a_warning() {
+    let dir = TestDir::with_seed("A");
+    let done = refusing(&dir, "flock symlink", dir.fuzz("-E 200", &good(), "none"));
+    done.expect(0).says("has no locks").says("has no links: read ");
+    assert!(dir.path("out/default/fuzzer_stats").exists());
+}
+
+#[test]
+fn triage_works_on_a_file_system_that_cannot_sync() {
+    let dir = TestDir::new();
+    dir.write("crashes/a", "Q");
+    let job = dir.ffuzz("triage -o out crashes --").arg(good()).words("abort");
+    refusing(&dir, "fsync", job).expect(0);
+    let report = String::from_utf8(dir.read("out/triage/report.json")).unwrap();
+    assert!(report.contains("\"bugs\": [\n    {"), "{report}");
+}
+
+#[test]
+fn a_limit_on_addresses_is_named_for_a_target_with_a_sanitizer() {
+    let dir = TestDir::with_seed("A");
+    let job = dir.program("prlimit").arg(format!("--as={}", 8_u64 << 30));
+    let job = job.arg(env!("CARGO_BIN_EXE_ffuzz")).words("-i in -o out -t 3000 -E 200 --");
+    let done = job.arg(target("outcomes.c", "-fsanitize=address")).words("none").run();
+    done.refused(1, "ended before its fork server was up", "ulimit -v allows 8192 MB");
+}
+
+#[test]
+fn a_system_without_a_null_device_is_named() {
+    let dir = TestDir::with_seed("A");
+    let Some(done) = prepared(&dir, "-rm", "mount -t tmpfs none /dev") else { return };
+    done.refused(1, "there is no /dev/null", "mknod");
 }

@@ -5,6 +5,7 @@ use std::process::Command;
 
 use crate::common;
 use common::*;
+use serde_json::Value;
 
 const COMPILERS: [&str; 2] = ["gcc", "clang-19"];
 
@@ -563,7 +564,9 @@ fn a_guarded_heap_shows_overflows() {
     let dir = TestDir::with_seed("xx");
     build(&dir, "gcc", &format!("{} -o t", source("overflow.c")));
     // Each by hand: nothing without the option, a crash with it.
-    for (kind, signal) in [("r1", 11), ("w1", 11), ("s1", 6), ("u1", 6), ("f1", 11), ("d1", 6)] {
+    let kinds =
+        [("r1", 11), ("w1", 11), ("s1", 6), ("u1", 6), ("f1", 11), ("d1", 6), ("W1", 6), ("U1", 6)];
+    for (kind, signal) in kinds {
         let run = |options: &str, code| {
             let job = dir.tool(&format!("showmap -q {options} -o map"), &dir.path("t"), "");
             job.input(kind).run().expect(code)
@@ -583,6 +586,37 @@ fn a_guarded_heap_shows_overflows() {
     let report = dir.text("out/triage/report.json");
     assert!(report.contains("\"state\": \"crashes\""), "{report}");
     assert!(!report.contains("-libffuzz-heap"), "{report}");
+}
+
+/// Nothing has a name there.
+#[test]
+fn triage_names_what_the_guarded_heap_has_found_and_the_place_in_a_stripped_program() {
+    let dir = TestDir::new();
+    build(&dir, "gcc", &format!("-O0 -s {} -o t", source("overflow.c")));
+    let kinds = [
+        ("s1", "heap-buffer-overflow"),
+        ("r1", "heap-buffer-overflow"),
+        ("u1", "heap-buffer-underflow"),
+        ("F1", "heap-use-after-free"),
+        ("W1", "heap-use-after-free"),
+        ("d1", "double-free"),
+    ];
+    for (kind, class) in kinds {
+        dir.write(&format!("{kind}/crash"), kind);
+        let job =
+            dir.ffuzz(&format!("triage --guard-heap -o out-{kind} --sarif {kind}.sarif {kind} --"));
+        job.arg(dir.path("t")).words("@@").run().expect(0);
+        let report: Value =
+            serde_json::from_slice(&dir.read(&format!("out-{kind}/triage/report.json"))).unwrap();
+        let bug = &report["bugs"][0];
+        let text = |name: &str| bug[name].as_str().unwrap_or_default().to_owned();
+        assert!(text("id").starts_with(&format!("{class}-t-0x")), "{kind}: {bug:#}");
+        assert_eq!(text("class"), class, "{kind}: {bug:#}");
+        assert!(text("title").starts_with(class), "{kind}: {bug:#}");
+        assert!(text("title").contains("[@ t+0x"), "{kind}: {bug:#}");
+        assert!(!bug["frames"].as_array().unwrap().contains(&"??".into()), "{kind}: {bug:#}");
+        assert!(dir.text(&format!("{kind}.sarif")).contains(&format!("\"ruleId\": \"{class}\"")));
+    }
 }
 
 #[test]

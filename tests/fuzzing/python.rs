@@ -28,6 +28,14 @@ fn run(source: &str, options: &str) -> (TestDir, Finished) {
     (dir, done)
 }
 
+#[test]
+fn a_file_name_in_place_of_a_module_is_refused() {
+    let dir = TestDir::with_seed("A");
+    dir.write("mu.py", "def fuzz(buf, add_buf, max_size):\n    return buf\n");
+    let job = with(&dir, "-n", &plain("append.c", ""), "log", "mu.py");
+    job.run().refused(1, "AFL_PYTHON_MODULE=mu.py is a file", "AFL_PYTHON_MODULE=mu");
+}
+
 /// Reads a log of calls from its beginning.
 struct Calls<'a>(&'a [&'a str]);
 

@@ -146,6 +146,26 @@ fn a_second_target_has_its_own_bugs() {
     assert!(place.as_str().unwrap().ends_with("shapes.cc"), "{results:#?}");
 }
 
+/// What GitHub's code scanning refuses a file without, and the standard allows to leave out.
+fn shown_by_github(sarif: &Value) {
+    let run = &sarif["runs"][0];
+    for rule in run["tool"]["driver"]["rules"].as_array().unwrap() {
+        for text in ["shortDescription", "fullDescription", "help"] {
+            assert!(!rule[text]["text"].as_str().unwrap().is_empty(), "{rule:#}");
+        }
+        let severity = rule["properties"]["security-severity"].as_str().unwrap();
+        assert!((0.1..=10.0).contains(&severity.parse::<f64>().unwrap()), "{rule:#}");
+    }
+    for result in run["results"].as_array().unwrap() {
+        let hash = &result["partialFingerprints"]["primaryLocationLineHash"];
+        assert!(hash.as_str().is_some_and(|hash| hash.len() > 2), "{result:#}");
+        let region = &result["locations"][0]["physicalLocation"]["region"];
+        for number in ["startLine", "startColumn", "endLine", "endColumn"] {
+            assert!(region[number].as_u64().is_some_and(|number| number > 0), "{result:#}");
+        }
+    }
+}
+
 #[test]
 fn sarif_is_valid_and_its_paths_are_relative_to_the_source() {
     let dir = TestDir::new();
@@ -157,6 +177,7 @@ fn sarif_is_valid_and_its_paths_are_relative_to_the_source() {
         let sarif: Value = serde_json::from_slice(&dir.read("bugs.sarif")).unwrap();
         assert_eq!(schema::faults(&schema, &sarif), [""; 0], "{sarif:#}");
         let place = &sarif["runs"][0]["results"][0]["locations"][0]["physicalLocation"];
+        shown_by_github(&sarif);
         let base = &sarif["runs"][0]["originalUriBaseIds"]["SRCROOT"]["uri"];
         (place["artifactLocation"].clone(), base.as_str().unwrap().to_owned())
     };

@@ -21,6 +21,15 @@ int main(int argc, char **argv) {
       free((char *)block);
       if (*((char *volatile *)block)[2] == 'x') puts("x");
       return 0;
+    case 'F': /* reads a freed block, whose content no pointer is */
+      free((char *)block);
+      printf("%d\n", block[data[1] % 8] & 0);
+      return 0;
+    case 'W': /* writes to a freed block that is not used again */
+      free((char *)block);
+      block[data[1] % 8] = 1;
+      return 0;
+    case 'U': block[-1] = 1; return 0; /* in front of a block that is never freed */
     case 'd': /* frees twice: libc sees that as well */
       free((char *)block);
       break;

@@ -242,6 +242,13 @@ fn options_of_afl_cmin_name_results_and_keep_crashes() {
 }
 
 #[test]
+fn the_help_says_what_a_coverage_state_means_for_a_corpus() {
+    let dir = TestDir::new();
+    let done = dir.ffuzz("cmin --help").run().expect(0);
+    done.says("Keep only inputs that go beyond this coverage state").does_not_say("Show only what");
+}
+
+#[test]
 fn what_a_coverage_state_has_need_not_be_kept() {
     let dir = TestDir::new();
     dir.write("old/1", "\x01\x02\x05");

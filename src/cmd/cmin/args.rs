@@ -10,6 +10,9 @@ use crate::cmd::tool::{NativeArgs, TargetArgs};
 
 #[derive(Debug, Parser)]
 #[command(
+    mut_arg("load_coverage", |arg| arg.help(
+        "Keep only inputs that go beyond this coverage state (from --save-coverage, ffuzz-merge or Killerbeez)"
+    )),
     name = "ffuzz-cmin",
     about = "Minimize a corpus: keep the smallest inputs that reach every edge and every best domain value",
     after_help = "After an interruption, the same command continues. Without -A and -C, an input \

@@ -19,7 +19,7 @@ use crate::config::options::{
     SeedPolicy, Strategy, SyncOptions, TargetOptions, TimeoutSpec, UiMode, Wanted,
 };
 use crate::config::sanitizers;
-use crate::disk::output;
+use crate::disk::{inputs, output};
 use crate::exec::{TargetError, binary};
 use crate::sys::remedy::Remedy;
 
@@ -288,7 +288,7 @@ fn input(args: &Args, env: &Environment, output: &OutputOptions) -> Result<Input
         )),
         Err(error) => Err(Failure::new(
             format!("cannot read seed folder {}: {error}", folder.display()),
-            "check the path given to -i",
+            format!("-i: {}", inputs::how_to_give(&folder)),
         )),
     }
 }

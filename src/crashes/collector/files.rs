@@ -51,7 +51,7 @@ fn publish(
     name: impl FnOnce(&Path) -> io::Result<()>,
 ) -> Result<bool, CollectorError> {
     let temporary = temporary(path);
-    let written = write(&temporary, data).and_then(|file| file.sync_all());
+    let written = write(&temporary, data).and_then(|file| file::settled(file.sync_all()));
     let written = written.and_then(|()| name(&temporary));
     match written {
         Ok(()) => Ok(true),
@@ -89,7 +89,7 @@ pub(super) fn lock(path: &Path) -> Result<Option<Locked>, CollectorError> {
 
 /// The name of a file is data of its folder.
 fn sync(path: &Path) -> io::Result<()> {
-    File::open(path.parent().unwrap_or(Path::new(".")))?.sync_all()
+    file::settled(File::open(path.parent().unwrap_or(Path::new(".")))?.sync_all())
 }
 
 /// Moves a file within or between folders of the spool.

@@ -169,10 +169,14 @@ fn first(names: impl Iterator<Item = String>) -> Vec<String> {
     found
 }
 
-/// Libraries that each machine has in another version.
+/// Libraries that each machine has in another version, and those of ffuzz.
 #[must_use]
 pub fn is_of_system(path: &str) -> bool {
+    const NAMES: [&str; 6] =
+        ["libffuzz-", "libc.so", "libc-2.", "libpthread", "ld-linux", "ld-musl"];
+    let name = path.rsplit('/').next().unwrap_or_default();
     ["/lib/", "/lib64/", "/usr/lib", "[vdso]"].iter().any(|start| path.starts_with(start))
+        || NAMES.iter().any(|start| name.starts_with(start))
 }
 
 /// `FILE:LINE`, without the folder, and the text without parts of the input.

@@ -2,6 +2,7 @@
 //! that were found in them.
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 
 use super::identity::Identity;
 use super::names;
@@ -137,12 +138,12 @@ impl CrashInfo {
         Identity::new(self, ending)
     }
 
-    /// The stacks of the report, the crash's own first. At least one, which may be empty.
+    /// Where the stacks of the report are in the backtrace, the crash's own first. At least one, which may be empty.
     #[must_use]
-    pub fn stacks(&self) -> Vec<&[String]> {
+    pub fn stacks(&self) -> Vec<Range<usize>> {
         let ends = self.further_stacks.iter().copied().chain([self.backtrace.len()]);
         let mut start = 0;
-        ends.map(|end| &self.backtrace[std::mem::replace(&mut start, end)..end]).collect()
+        ends.map(|end| std::mem::replace(&mut start, end)..end).collect()
     }
 
     /// The innermost of the program's own functions.

@@ -1,14 +1,19 @@
 //! Which crashes are the same, and what the bug that they are is called. Both come from the crash's
 //! identity alone: a bug has one name in every campaign, on every machine and with every compiler.
 
+use std::path::Path;
+
 use super::debugger::signal_name;
+use super::frames::CodeAddress;
 use super::hang;
 use super::report::{Bug, hex};
 use super::seen::Seen;
-use crate::crash::{CrashInfo, Identity, SignatureOptions, beyond, is_machinery, is_of_system};
+use crate::crash::{Identity, SignatureOptions, beyond, is_machinery, is_of_system};
 
 /// Changes when the same crash gets another identity.
-pub const IDENTITY: u32 = 3;
+pub const IDENTITY: u32 = 4;
+/// Bits of an address that are the same in each process.
+const IN_PAGE: u64 = 0xfff;
 /// Longest name of a folder, without the hash.
 const NAME: usize = 48;
 
@@ -39,6 +44,7 @@ impl Groups {
         let (info, identity) = (&seen.info, identity(seen));
         let signature = beyond::signature(info, SignatureOptions::default());
         let json = signature.as_ref().map(crate::crash::Signature::to_json);
+        let mut stacks = stacks(seen);
         let class = class(seen);
         Bug {
             id: self.name(&identity),
@@ -52,8 +58,8 @@ impl Groups {
             place: place(seen),
             stack_hash: hex(identity.hash()),
             signature: json.and_then(|text| serde_json::from_str(&text).ok()),
-            frames: info.stacks()[0].to_vec(),
-            other_stacks: info.stacks()[1..].iter().map(|stack| stack.to_vec()).collect(),
+            frames: stacks.remove(0),
+            other_stacks: stacks,
             address: info.address.map(|address| format!("{address:#x}")),
             ..Bug::default()
         }
@@ -88,17 +94,58 @@ impl Groups {
 fn identity(seen: &Seen) -> Identity {
     let ending = if seen.is_hang { hang::CLASS.to_owned() } else { signal_name(seen.signal()) };
     let identity = seen.info.identity(&ending);
-    let Some(trace) = &seen.trace else { return identity };
-    if identity.functions().iter().any(|name| !is_machinery(name)) {
+    if seen.trace.is_none() || identity.functions().iter().any(|name| !is_machinery(name)) {
         return identity;
     }
-    let places = trace.frames.iter().filter_map(|frame| frame.place.as_ref());
+    identity.at(own_places(seen))
+}
+
+/// Places of the frames that belong to the program, in its files.
+fn own_places(seen: &Seen) -> impl Iterator<Item = String> {
+    let places = seen.trace.iter().flat_map(|trace| &trace.frames);
+    let places = places.filter_map(|frame| frame.place.as_ref());
     let own = places.filter(|(path, _)| !is_of_system(&path.to_string_lossy()));
-    let named = own.map(|(path, at)| {
-        let file = path.file_name().unwrap_or_default().to_string_lossy();
-        format!("{file}+{at:#x}")
-    });
-    identity.at(named)
+    own.map(|(path, at)| in_file(path, *at))
+}
+
+/// `prog+0x1410`
+fn in_file(path: &Path, at: u64) -> String {
+    format!("{}+{at:#x}", path.file_name().unwrap_or_default().to_string_lossy())
+}
+
+/// The stacks for people, the crash's own first: a frame without a name is shown by its place.
+pub(super) fn stacks(seen: &Seen) -> Vec<Vec<String>> {
+    let names = frames(seen);
+    seen.info.stacks().into_iter().map(|range| names[range].to_vec()).collect()
+}
+
+fn frames(seen: &Seen) -> Vec<String> {
+    let mut names = seen.info.backtrace.clone();
+    let Some(trace) = &seen.trace else { return names };
+    let mut frames = trace.frames.iter();
+    for (number, address) in seen.output.crash_data.lines().filter_map(unnamed) {
+        // A debugger's run has other addresses, but for the place in a page.
+        let is_same = |frame: &&CodeAddress| frame.address & IN_PAGE == address & IN_PAGE;
+        let frame = frames.clone().find(is_same);
+        if frame.is_some() {
+            frames.by_ref().find(is_same);
+        }
+        if let (Some(name), Some((path, at))) =
+            (names.get_mut(number), frame.and_then(|frame| frame.place.as_ref()))
+            && name == "??"
+        {
+            *name = in_file(path, *at);
+        }
+    }
+    names
+}
+
+/// Number and address of a frame without a name, `#6  0x000055d0386a in ?? ()`.
+fn unnamed(line: &str) -> Option<(usize, u64)> {
+    let mut words = line.split_ascii_whitespace();
+    let number = words.next()?.strip_prefix('#')?.parse().ok()?;
+    let address = u64::from_str_radix(words.next()?.strip_prefix("0x")?, 16).ok()?;
+    (words.next() == Some("in") && words.next() == Some("??")).then_some((number, address))
 }
 
 fn class(seen: &Seen) -> String {
@@ -111,7 +158,7 @@ fn class(seen: &Seen) -> String {
 }
 
 fn title(seen: &Seen, class: &str) -> String {
-    let short = at_own_function(without_address(&seen.info.short_text()), &seen.info);
+    let short = at_own_function(without_address(&seen.info.short_text()), seen);
     match short.as_str() {
         "" | "No crash detected" => class.to_owned(),
         frame if frame.starts_with("[@ ") => format!("{class} {frame}"),
@@ -120,8 +167,10 @@ fn title(seen: &Seen, class: &str) -> String {
 }
 
 /// A function of the C library or of a runtime says nothing about the bug.
-fn at_own_function(text: String, info: &CrashInfo) -> String {
-    match (info.backtrace.first(), info.own_function()) {
+fn at_own_function(text: String, seen: &Seen) -> String {
+    let info = &seen.info;
+    let own = info.own_function().map(str::to_owned).or_else(|| own_places(seen).next());
+    match (info.backtrace.first(), own) {
         (Some(first), Some(own)) => {
             text.replacen(&format!("[@ {first}]"), &format!("[@ {own}]"), 1)
         }
@@ -176,6 +225,14 @@ mod tests {
             "AddressSanitizer: ABRT [@ f]"
         );
         assert_eq!(of("[@ f]"), "[@ f]");
+    }
+
+    #[test]
+    fn a_frame_without_a_name_has_an_address() {
+        let of = unnamed;
+        assert_eq!(of("#6  0x0000000000001234 in ?? () from /t"), Some((6, 0x1234)));
+        assert_eq!(of("#6  0x0000000000001234 in main () at a.c:1"), None);
+        assert_eq!(of("#6  main ()"), None);
     }
 
     #[test]

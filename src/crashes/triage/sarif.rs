@@ -5,13 +5,68 @@ use std::path::{Component, Path, PathBuf};
 use serde_json::{Value, json};
 
 use super::report::{Bug, TriageReport};
+use ffuzz_sys::file;
 
-const SCHEMA: &str =
-    "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json";
+const SCHEMA: &str = "https://json.schemastore.org/sarif-2.1.0.json";
 /// Name of the folder that paths are relative to, as code-scanning tools have it.
 const ROOT: &str = "SRCROOT";
 /// Folders that stand at the root of a source tree.
 const MARKS: [&str; 4] = [".git", ".hg", ".svn", ".jj"];
+/// Number of bytes of a source that are read for the width of a line.
+const LONGEST: u64 = 16 << 20;
+/// What to do about any bug, for the page of its rule.
+const HELP: &str = "Run reproduce.sh in the folder of the bug (the property folder of the result): it \
+    runs the target on the smallest input known. The report of the crash and its stack are beside it.";
+
+/// Words of a class, what such a fault is, and its score as of CVSS: above 7 is high, above 4 medium.
+/// The first that occurs counts.
+const KINDS: &[(&[&str], &str, &str)] = &[
+    (
+        &["WRITE"],
+        "The program writes to memory outside of an object, or to one that was freed.",
+        "8.8",
+    ),
+    (&["use-after"], "The program uses an object after it was freed or has left its scope.", "8.1"),
+    (
+        &["double-free", "bad-free", "heap corruption", "mismatch"],
+        "The program damages the heap, or gives it memory that it does not own.",
+        "8.1",
+    ),
+    (&["READ"], "The program reads memory outside of an object, or of one that was freed.", "6.5"),
+    (&["stack-overflow"], "The program's stack is exhausted: a recursion has no bound.", "5.3"),
+    (
+        &["integer-overflow", "integer overflow"],
+        "The result of an operation is not representable.",
+        "5.3",
+    ),
+    (
+        &["overflow", "underflow", "container"],
+        "The program uses memory outside of an object.",
+        "7.5",
+    ),
+    (&["near null"], "The program uses a null pointer.", "5.3"),
+    (&["SEGV", "BUS"], "The program uses an address that is not mapped or not permitted.", "6.5"),
+    (&["uninitialized"], "The program decides by a value that was never set.", "6.5"),
+    (
+        &["race", "deadlock", "lock-order"],
+        "Threads of the program use memory or locks in conflict.",
+        "5.3",
+    ),
+    (&["leak"], "The program loses memory that it has allocated.", "4.3"),
+    (
+        &["out-of-memory", "allocation-size", "calloc-overflow"],
+        "The program asks for more memory than it may have.",
+        "5.3",
+    ),
+    (&["hang", "timeout"], "The program does not end within its limit of time.", "5.3"),
+    (
+        &["assertion", "panic", "exception", "ABRT", "CHECK"],
+        "The program ends itself: one of its own checks failed.",
+        "5.3",
+    ),
+];
+/// Of any other class.
+const OTHER: (&str, &str) = ("The program ends abnormally on the input.", "5.5");
 
 /// The root of the source tree around the working folder; the working folder if it is in none.
 #[must_use]
@@ -28,10 +83,11 @@ pub fn sarif(report: &TriageReport, output: &Path, root: &Path) -> String {
     let mut rules: Vec<&str> = report.bugs.iter().map(rule).collect();
     rules.sort_unstable();
     rules.dedup();
-    let rules: Vec<Value> =
-        rules.into_iter().map(|id| json!({"id": id, "shortDescription": {"text": id}})).collect();
+    let rules: Vec<Value> = rules.into_iter().map(described).collect();
     let root = root.canonicalize().unwrap_or_else(|_| root.to_owned());
-    let results: Vec<Value> = report.bugs.iter().map(|bug| result(bug, output, &root)).collect();
+    let program = report.command.first().map_or("target", String::as_str);
+    let result = |bug: &Bug| result(bug, program, output, &root);
+    let results: Vec<Value> = report.bugs.iter().map(result).collect();
     let driver = json!({
         "name": "ffuzz",
         "version": env!("CARGO_PKG_VERSION"),
@@ -45,6 +101,7 @@ pub fn sarif(report: &TriageReport, output: &Path, root: &Path) -> String {
         "runs": [{
             "tool": {"driver": driver},
             "originalUriBaseIds": {ROOT: {"uri": base}},
+            "columnKind": "unicodeCodePoints",
             "results": results,
         }],
     });
@@ -57,13 +114,38 @@ fn rule(bug: &Bug) -> &str {
     if words.is_empty() { "crash" } else { words }
 }
 
-fn result(bug: &Bug, output: &Path, root: &Path) -> Value {
+/// A rule, with all texts and properties that code-scanning services show.
+fn described(id: &str) -> Value {
+    let holds = |words: &&[&str]| words.iter().any(|word| id.contains(word));
+    let known = KINDS.iter().find(|(words, ..)| holds(words));
+    let (what, severity) = known.map_or(OTHER, |(_, what, severity)| (*what, *severity));
+    json!({
+        "id": id,
+        "shortDescription": {"text": id},
+        "fullDescription": {"text": what},
+        "help": {"text": format!("{what} {HELP}")},
+        "defaultConfiguration": {"level": "error"},
+        "properties": {
+            "tags": ["security"],
+            "precision": "very-high",
+            "security-severity": severity,
+        },
+    })
+}
+
+/// A bug without a place in the source is shown at the program: services refuse a result without one.
+fn result(bug: &Bug, program: &str, output: &Path, root: &Path) -> Value {
     let folder = output.join(super::FOLDER).join(&bug.id);
-    let mut result = json!({
+    json!({
         "ruleId": rule(bug),
         "level": "error",
         "message": {"text": bug.title},
-        "partialFingerprints": {"stackHash/v1": bug.stack_hash},
+        "locations": [{"physicalLocation": location(bug, program, root)}],
+        "partialFingerprints": {
+            // The only one that GitHub reads. It does not contain the line, which moves with edits.
+            "primaryLocationLineHash": format!("{}:1", bug.stack_hash),
+            "stackHash/v1": bug.stack_hash,
+        },
         "properties": {
             "files": bug.files,
             "runs": bug.runs,
@@ -73,22 +155,30 @@ fn result(bug: &Bug, output: &Path, root: &Path) -> Value {
         "stacks": [{"frames": bug.frames.iter().map(|name| {
             json!({"location": {"logicalLocations": [{"fullyQualifiedName": name}]}})
         }).collect::<Vec<_>>()}],
-    });
+    })
+}
+
+fn location(bug: &Bug, program: &str, root: &Path) -> Value {
     let place = bug.place.as_deref().and_then(|place| place.rsplit_once(':'));
-    if let Some((file, line)) = place
-        && let Ok(line) = line.parse::<u32>()
-        && line > 0
-    {
-        let artifact = match below(Path::new(file), root) {
-            Some(path) => json!({"uri": uri(&path.to_string_lossy()), "uriBaseId": ROOT}),
-            None => json!({"uri": uri(file)}),
-        };
-        result["locations"] = json!([{"physicalLocation": {
-            "artifactLocation": artifact,
-            "region": {"startLine": line},
-        }}]);
-    }
-    result
+    let place = place.and_then(|(file, line)| Some((file, line.parse::<u32>().ok()?)));
+    let (file, line) = place.filter(|(_, line)| *line > 0).unwrap_or((program, 1));
+    let below = below(Path::new(file), root);
+    let end = below.as_ref().and_then(|path| width(&root.join(path), line)).unwrap_or(0) + 1;
+    let artifact = match below {
+        Some(path) => json!({"uri": uri(&path.to_string_lossy()), "uriBaseId": ROOT}),
+        None => json!({"uri": uri(file)}),
+    };
+    // The end is after the last letter, and a region has one at least.
+    let region =
+        json!({"startLine": line, "startColumn": 1, "endLine": line, "endColumn": end.max(2)});
+    json!({"artifactLocation": artifact, "region": region})
+}
+
+/// Number of letters of a line of a source; None for a file without text.
+fn width(path: &Path, line: u32) -> Option<usize> {
+    let text = file::read(path, LONGEST).ok()?;
+    let text = String::from_utf8(text).ok()?;
+    text.lines().nth(line as usize - 1).map(|line| line.chars().count())
 }
 
 /// The path as it is below the root. What was built somewhere else is found by the end of its path.
@@ -130,17 +220,19 @@ mod tests {
             class: class.into(),
             title: "heap-buffer-overflow [@ f]".into(),
             place: place.map(Into::into),
+            stack_hash: "00ff".into(),
             frames: vec!["f".into()],
             ..Bug::default()
         };
         let root = tempfile::tempdir().unwrap();
         std::fs::create_dir(root.path().join("a b")).unwrap();
-        std::fs::write(root.path().join("a b/c.c"), "").unwrap();
+        std::fs::write(root.path().join("a b/c.c"), "\n".repeat(6) + "a[7] = ä;\n").unwrap();
         let inside = format!("{}/d.c:9", root.path().canonicalize().unwrap().display());
         let places = ["/else/where/a b/c.c:7", &inside, "/else/e.c:1", "./src/main.rs:3"];
         let bugs = places.map(|place| bug("heap-buffer-overflow READ 4", Some(place)));
         let bugs = bugs.into_iter().chain([bug("", None)]).collect();
-        let report = TriageReport { bugs, ..TriageReport::default() };
+        let command = vec!["./build/target".into()];
+        let report = TriageReport { bugs, command, ..TriageReport::default() };
         let text = sarif(&report, Path::new("/out"), root.path());
         let file: Value = serde_json::from_str(&text).unwrap();
         let results = &file["runs"][0]["results"];
@@ -153,10 +245,41 @@ mod tests {
         assert_eq!(artifact(1), is("d.c", true));
         assert_eq!(artifact(2), is("file:///else/e.c", false));
         assert_eq!(artifact(3), is("src/main.rs", true));
-        assert_eq!(results[0]["locations"][0]["physicalLocation"]["region"]["startLine"], 7);
+        let region = |at: usize| {
+            let region = &results[at]["locations"][0]["physicalLocation"]["region"];
+            ["startLine", "startColumn", "endLine", "endColumn"].map(|name| region[name].clone())
+        };
+        assert_eq!(region(0), [7, 1, 7, 10]);
+        assert_eq!(region(2), [1, 1, 1, 2]);
+        let hash = &results[0]["partialFingerprints"]["primaryLocationLineHash"];
+        assert_eq!(hash, "00ff:1");
         assert_eq!(results[0]["ruleId"], "heap-buffer-overflow READ");
-        assert!(results[4].get("locations").is_none() && results[4]["ruleId"] == "crash");
+        assert_eq!(
+            (artifact(4), region(4)),
+            (is("build/target", true), [1, 1, 1, 2].map(Into::into))
+        );
+        assert_eq!(results[4]["ruleId"], "crash");
         assert_eq!(results[0]["properties"]["folder"], "/out/triage/id");
-        assert_eq!(file["runs"][0]["tool"]["driver"]["rules"].as_array().unwrap().len(), 2);
+        let rules = file["runs"][0]["tool"]["driver"]["rules"].as_array().unwrap();
+        assert_eq!(rules.len(), 2);
+    }
+
+    #[test]
+    fn a_rule_has_every_text_and_a_severity() {
+        for (id, severity) in [
+            ("heap-buffer-overflow WRITE", "8.8"),
+            ("heap-buffer-overflow READ", "6.5"),
+            ("stack-overflow", "5.3"),
+            ("signed integer overflow", "5.3"),
+            ("SIGSEGV near null", "5.3"),
+            ("double-free", "8.1"),
+            ("crash", "5.5"),
+        ] {
+            let rule = described(id);
+            for text in ["shortDescription", "fullDescription", "help"] {
+                assert!(rule[text]["text"].as_str().is_some_and(|text| !text.is_empty()), "{rule}");
+            }
+            assert_eq!(rule["properties"]["security-severity"], severity, "{id}");
+        }
     }
 }

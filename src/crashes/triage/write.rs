@@ -8,11 +8,13 @@ use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
 use std::path::Path;
 
 use super::before::BEFORE;
+use super::group;
 use super::report::Bug;
 use super::seen::Seen;
 use ffuzz_disk::output::setup::quoted;
 use ffuzz_disk::output::{OutputError, replace_for_good};
 use ffuzz_exec::{REPLAY, REPLAY_FILE, Replay};
+use ffuzz_sys::file::settled;
 
 /// The smallest of the bug's files, and what was made of it.
 pub(super) const INPUT: &str = "input";
@@ -31,7 +33,7 @@ pub fn create(folder: &Path) -> Result<(), OutputError> {
 pub(super) fn seen(folder: &Path, seen: &Seen) -> Result<(), OutputError> {
     create(folder)?;
     // Its name is data of the folder around it.
-    let names = folder.parent().map_or(Ok(()), |around| File::open(around)?.sync_all());
+    let names = folder.parent().map_or(Ok(()), |around| settled(File::open(around)?.sync_all()));
     names.map_err(|error| OutputError::write(folder, error))?;
     let put =
         |name: &str, text: &str| replace_for_good(folder, &folder.join(name), text.as_bytes());
@@ -41,11 +43,26 @@ pub(super) fn seen(folder: &Path, seen: &Seen) -> Result<(), OutputError> {
     if !output.crash_data.is_empty() {
         put("debugger.txt", &output.crash_data)?;
     }
-    let lines = |stack: &[String]| -> String {
-        stack.iter().enumerate().map(|(number, name)| format!("#{number} {name}\n")).collect()
+    let lines = |stack: Vec<String>| -> String {
+        stack
+            .iter()
+            .enumerate()
+            .map(|(number, name)| {
+                format!(
+                    "#{number} {name}
+"
+                )
+            })
+            .collect()
     };
-    let stacks: Vec<String> = seen.info.stacks().into_iter().map(lines).collect();
-    put("stack.txt", &stacks.join("\n"))
+    let stacks: Vec<String> = group::stacks(seen).into_iter().map(lines).collect();
+    put(
+        "stack.txt",
+        &stacks.join(
+            "
+",
+        ),
+    )
 }
 
 /// Writes the facts, and the signature by itself.

@@ -13,7 +13,7 @@ use nix::unistd::linkat;
 
 use super::OutputError;
 use super::settle::sync;
-use ffuzz_sys::file;
+use ffuzz_sys::file::{self, settled};
 
 /// Temporary name in the instance folder. One is enough: only the owner of the lock writes.
 const TEMPORARY: &str = ".new_file";
@@ -84,14 +84,6 @@ fn beside(path: &Path) -> PathBuf {
     path.with_file_name(format!(".{name}.new"))
 }
 
-/// Some file systems (vboxsf, some of FUSE) cannot say when a file, or a name, is on the disk.
-fn settled(result: io::Result<()>) -> io::Result<()> {
-    result.or_else(|error| match error.raw_os_error().map(Errno::from_raw) {
-        Some(Errno::EINVAL | Errno::EOPNOTSUPP) => Ok(()),
-        _ => Err(error),
-    })
-}
-
 fn replace(
     folder: &Path,
     path: &Path,
@@ -142,38 +134,25 @@ pub(super) fn exposed(path: &Path) -> Option<String> {
     })
 }
 
-/// Makes `link` lead to `goal`. Only a link is replaced, never a file or a folder.
-pub(super) fn link(link: &Path, goal: &Path) -> Result<(), OutputError> {
+/// Makes `link` lead to `goal`. Only a link is replaced, never a file or a folder. Returns false on a file
+/// system without links.
+pub(super) fn link(link: &Path, goal: &Path) -> Result<bool, OutputError> {
     match fs::read_link(link) {
-        Ok(old) if old == goal => return Ok(()),
+        Ok(old) if old == goal => return Ok(true),
         Ok(_) => fs::remove_file(link).map_err(|e| OutputError::write(link, e))?,
         Err(e) if e.kind() == io::ErrorKind::NotFound => {}
         Err(_) => return Err(OutputError::InTheWay { path: link.to_owned() }),
     }
     match symlink(goal, link) {
         // Another instance in the same OUT may have been faster.
-        Err(e) if e.kind() != io::ErrorKind::AlreadyExists => Err(OutputError::write(link, e)),
-        _ => Ok(()),
+        Err(e) if e.kind() == io::ErrorKind::AlreadyExists => Ok(true),
+        Err(e) if file::has_no_links(&e) => Ok(false),
+        Err(e) => Err(OutputError::write(link, e)),
+        Ok(()) => Ok(true),
     }
 }
 
 /// Removes a file if it is there.
 pub(super) fn remove(path: &Path) {
     let _ = fs::remove_file(path);
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_file_system_without_an_answer_is_trusted() {
-        // This one cannot.
-        let proc = sync(Path::new("/proc/self"));
-        assert_eq!(proc.as_ref().unwrap_err().raw_os_error(), Some(libc::EINVAL));
-        settled(proc).unwrap();
-        settled(Err(io::Error::from_raw_os_error(libc::EOPNOTSUPP))).unwrap();
-        settled(Err(io::Error::from_raw_os_error(libc::EIO))).unwrap_err();
-        settled(Err(io::Error::from_raw_os_error(libc::ENOSPC))).unwrap_err();
-    }
 }

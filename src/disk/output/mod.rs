@@ -94,12 +94,18 @@ impl OutputDir {
             return Err(OutputError::NothingToResume { path: instance.join("queue") });
         }
         let mut notes = Vec::new();
+        if !lock.is_held() {
+            notes.push(format!(
+                "the file system of {} has no locks: nothing keeps a second fuzzer out of this folder",
+                instance.display()
+            ));
+        }
         for name in ["", "queue", "crashes", "hangs"] {
             notes.extend(files::exposed(&instance.join(name)));
         }
         make_folders(&instance)?;
         let input = claim_input(options, &instance)?;
-        let dir = Self {
+        let mut dir = Self {
             instance,
             input,
             other_inputs: Vec::new(),
@@ -117,7 +123,7 @@ impl OutputDir {
         Ok(dir)
     }
 
-    fn write_markers(&self, options: &OutputOptions) -> Result<(), OutputError> {
+    fn write_markers(&mut self, options: &OutputOptions) -> Result<(), OutputError> {
         let setup = setup::fuzzer_setup(&options.environment, &options.command_line);
         self.replace("fuzzer_setup", &setup)?;
         if self.main_node {
@@ -139,7 +145,15 @@ impl OutputDir {
         }
         if options.links {
             for name in LINKS {
-                files::link(&options.root.join(name), &Path::new(&options.instance).join(name))?;
+                let goal = Path::new(&options.instance).join(name);
+                if !files::link(&options.root.join(name), &goal)? {
+                    let root = options.root.display();
+                    self.notes.push(format!(
+                        "the file system of {root} has no links: read {root}/{} instead of \
+                         {root}/{name}",
+                        goal.display()
+                    ));
+                }
             }
         }
         Ok(())
@@ -156,7 +170,8 @@ impl OutputDir {
         files::create_dir(&self.instance)?;
         self.lock = lock(&self.instance)?;
         make_folders(&self.instance)?;
-        self.write_markers(&self.options)?;
+        let options = self.options.clone();
+        self.write_markers(&options)?;
         self.replace("cmdline", &setup::target_command(&self.target_command))?;
         Ok(true)
     }

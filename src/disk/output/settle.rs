@@ -13,6 +13,8 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
+use ffuzz_sys::file;
+
 /// Files of so much time are brought to the disk together: the second costs less than the first.
 const GATHER: Duration = Duration::from_secs(1);
 
@@ -73,7 +75,7 @@ fn work(paths: &Receiver<PathBuf>, sync: impl Fn(&Path) -> io::Result<()>) {
 /// Waits until a file, or the names in a folder, are on the disk.
 pub(super) fn sync(path: &Path) -> io::Result<()> {
     let mut options = OpenOptions::new();
-    options.read(true).custom_flags(libc::O_NONBLOCK).open(path)?.sync_all()
+    file::settled(options.read(true).custom_flags(libc::O_NONBLOCK).open(path)?.sync_all())
 }
 
 #[cfg(test)]

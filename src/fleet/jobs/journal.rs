@@ -142,7 +142,8 @@ impl Journal {
         let mut line = serde_json::to_vec(&entry).unwrap_or_default();
         line.push(b'\n');
         let written = self.file.metadata().and_then(|data| {
-            let added = self.file.write_all(&line).and_then(|()| self.file.sync_data());
+            let added =
+                self.file.write_all(&line).and_then(|()| file::settled(self.file.sync_data()));
             added.inspect_err(|_| drop(self.file.set_len(data.len())))
         });
         written.map_err(|source| JournalError::Io { path: self.path.clone(), source })?;

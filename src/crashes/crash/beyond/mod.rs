@@ -1,13 +1,14 @@
 //! What the reference parser misses: sanitizer reports with other headlines, several reports in one
 //! text, current Rust panics, glibc's aborts, checks that trap, Python; and a form of it that the server supports.
 
+mod heap;
 mod readers;
 mod reports;
 mod server;
 mod signature;
 mod traps;
 
-use super::info::{CrashInfo, Output, Program, ReportKind};
+use super::info::{CrashInfo, CrashMessage, MessageSource, Output, Program, ReportKind};
 use super::lines::lines;
 use super::short;
 use readers::Reading;
@@ -30,6 +31,14 @@ pub fn parse(output: &Output, program: &Program) -> CrashInfo {
         && ["SIGILL", "SIGTRAP"].contains(&info.class.as_str())
     {
         info.class = check.to_owned();
+    }
+    if ["SIGABRT", "SIGSEGV"].contains(&info.class.as_str())
+        && let Some(report) = heap::report(&output.stderr)
+    {
+        info.class = report.class.to_owned();
+        let lines = vec![report.line.to_owned()];
+        info.message = Some(CrashMessage { source: MessageSource::Stderr, lines });
+        info.short = short::beyond(&info);
     }
     info
 }
