@@ -320,9 +320,14 @@ HIDDEN void ffuzz_start_server(void) {
   errno = error;
 }
 
+/* The program starts the fork server itself (__AFL_INIT()), unless the user wants it early. */
+static int is_deferred(void) {
+  return getenv("__AFL_DEFER_FORKSRV") && !getenv("AFL_EARLY_FORKSERVER") && !getenv(FFUZZ_NOT_DEFERRED_ENV);
+}
+
 /* After the constructors of clang's coverage (priority 2), before those of the program. */
 __attribute__((constructor(5))) static void start_early(void) {
-  if (!ffuzz_preloaded && !getenv("__AFL_DEFER_FORKSRV")) ffuzz_start_server();
+  if (!ffuzz_preloaded && !is_deferred()) ffuzz_start_server();
 }
 
 /* A shared library needs them of a program that has neither counters nor domains itself. Not asked for by names that

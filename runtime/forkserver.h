@@ -4,6 +4,9 @@
 
 #include "base.h"
 
+/* AFL's driver: the fork server starts before LLVMFuzzerInitialize. */
+#define FFUZZ_NOT_DEFERRED_ENV "AFL_DRIVER_DONT_DEFER"
+
 HIDDEN void ffuzz_start_server(void);
 
 #endif

@@ -3,12 +3,15 @@
  * Under a fuzzer it takes inputs one after the other in the same process; started by hand it runs
  * what it is given (files.c). */
 #define _GNU_SOURCE
+#include <dirent.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "driver/driver.h"
 #include "driver/files.h"
 #include "driver/options.h"
+#include "forkserver.h"
 #include "manual.h"
 #include "persistent.h"
 #include "process.h"
@@ -38,8 +41,32 @@ static void run_loop(harness *test) {
   }
 }
 
+static size_t threads(void) {
+  size_t count = 0;
+  DIR *tasks = opendir("/proc/self/task");
+  for (struct dirent *task; tasks && (task = readdir(tasks));) count += task->d_name[0] != '.';
+  if (tasks) closedir(tasks);
+  return count;
+}
+
+/* Calls the harness's own startup. Children of the fork server have no threads that it leaves, and TestOneInput may wait
+ * for one: then the program starts again, with the fork server before the startup, so that each child makes them. */
+static void initialize(int *argc, char ***argv) {
+  if (!LLVMFuzzerInitialize) return;
+  int is_deferred = getenv("__AFL_DEFER_FORKSRV") && !ffuzz_under_fuzzer && !getenv(FFUZZ_NOT_DEFERRED_ENV);
+  size_t before = is_deferred ? threads() : 0, bytes = ((size_t)*argc + 1) * sizeof(char *);
+  char **words = is_deferred ? malloc(bytes) : NULL;
+  if (words) memcpy(words, *argv, bytes);
+  LLVMFuzzerInitialize(argc, argv);
+  if (words && threads() > before && !setenv(FFUZZ_NOT_DEFERRED_ENV, "1", 1)) {
+    execv("/proc/self/exe", words);
+    unsetenv(FFUZZ_NOT_DEFERRED_ENV);
+  }
+  free(words);
+}
+
 int LLVMFuzzerRunDriver(int *argc, char ***argv, harness *test) {
-  if (LLVMFuzzerInitialize) LLVMFuzzerInitialize(argc, argv);
+  initialize(argc, argv);
   ffuzz_driver_parse(*argc, *argv);
   if (ffuzz_driver.standard_input) __afl_sharedmem_fuzzing = 0;
   __afl_manual_init();

@@ -30,6 +30,8 @@ pub struct Traits {
     pub greets: bool,
     /// Linked with a sanitizer runtime.
     pub sanitizer: bool,
+    /// Linked with ThreadSanitizer, which has a thread of its own in each process.
+    pub thread_sanitizer: bool,
     /// Kind of a program that is not instrumented; the remedy depends on it.
     pub kin: Kin,
 }
@@ -105,6 +107,7 @@ pub fn inspect(path: &Path, is_emulated: bool) -> Result<Traits, TargetError> {
         sanitizer: [b"__asan_init".as_slice(), b"__msan_init", b"__lsan_init"]
             .iter()
             .any(|name| contains(&content, name)),
+        thread_sanitizer: contains(&content, b"__tsan_init"),
     })
 }
 

@@ -235,3 +235,26 @@ fn no_wake_up_is_lost_with_three_fuzzers_per_core() {
         }
     }
 }
+
+/// ThreadSanitizer has a thread in each process, so no process can be restored.
+#[test]
+fn a_build_with_thread_sanitizer_is_forked() {
+    let dir = TestDir::with_seed("AAAA");
+    let target = common::target_by(&[("AFL_USE_TSAN", "1")], "segments.c", "");
+    let job = dir.fuzz("-s 1 -E 20000", &target, "").env("AFL_BENCH_UNTIL_CRASH", "1");
+    job.run().expect(0).says("runs use fork instead of snapshots: ThreadSanitizer has a thread");
+    assert_eq!((dir.crashes().len(), dir.stats()["run_mode"].as_str()), (1, "fork"));
+}
+
+/// A child of the fork server has no threads of its parent, so the fork server starts before the harness makes them.
+#[test]
+fn a_harness_may_make_its_threads_at_its_startup() {
+    let target = common::target("workers.cc", "-fsanitize=fuzzer -lpthread");
+    for variable in ["AFL_NO_UI", "AFL_DRIVER_DONT_DEFER", "AFL_EARLY_FORKSERVER"] {
+        let dir = TestDir::with_seed("AAAA");
+        let job = dir.fuzz("-s 1 -E 20000", &target, "").env("AFL_BENCH_UNTIL_CRASH", "1");
+        job.env(variable, "1").run().expect(0);
+        assert_eq!((dir.crashes().len(), dir.stats()["run_mode"].as_str()), (1, "batch"));
+        assert!(dir.hangs().is_empty());
+    }
+}

@@ -52,6 +52,7 @@ pub const TABLE: &[Variable] = &[
     row("AFL_NO_TRIM", Flag, "off", "fuzz", Honoured, "the same as AFL_DISABLE_TRIM"),
     row("AFL_DISABLE_REDUNDANT", Flag, "off", "fuzz", Ignored, "no seed is dropped from the queue"),
     row("AFL_NO_REDUNDANT", Flag, "off", "fuzz", Ignored, "no seed is dropped from the queue"),
+    row("AFL_DRIVER_DONT_DEFER", Flag, "off", "fuzz", Target, "libFuzzer harnesses: start the fork server before LLVMFuzzerInitialize, which each of its children then calls"),
     row("AFL_DUMB_FORKSRV", Flag, "off", "fuzz", Honoured, "-n with the target's fork server, without its coverage"),
     row("AFL_EARLY_FORKSERVER", Flag, "off", "fuzz", Target, "start the fork server as early as possible"),
     row("AFL_EXITPOINT", Text, "none", "fuzz", Ignored, "a run ends where the program ends"),

@@ -19,6 +19,7 @@ pub(super) enum ModeNote {
     Breakpoints,
     Emulated,
     FalseCrash,
+    Threads,
 }
 
 impl ForkServer {

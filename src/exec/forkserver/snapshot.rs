@@ -260,6 +260,13 @@ impl ForkServer {
             self.note_incapable();
             return;
         }
+        if self.setup.traits.thread_sanitizer {
+            if self.reported.insert(ModeNote::Threads) {
+                let why = "ThreadSanitizer has a thread of its own";
+                self.notes.push(format!("runs use fork instead of snapshots: {why}"));
+            }
+            return;
+        }
         let shared = matches!(self.session.delivery, InputDelivery::Shared { .. });
         let file = match &self.setup.input {
             InputFrom::File(path) if !shared => std::path::absolute(path).ok(),
