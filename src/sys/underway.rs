@@ -188,7 +188,9 @@ pub fn watch() {
         install_handlers();
         // SAFETY: a plain function that allocates nothing.
         unsafe { libc::atexit(at_exit) };
-        std::thread::spawn(look_for_slow_calls);
+        // Without it a call that does not return is not named.
+        let watcher = std::thread::Builder::new().name("calls".into());
+        let _ = watcher.spawn(look_for_slow_calls);
     });
 }
 
@@ -272,11 +274,14 @@ fn abandon(label: &Label, asked: &mut Option<Instant>) {
         ]);
         if let Some(last) = LAST.get() {
             let (done, wait) = std::sync::mpsc::channel();
-            std::thread::spawn(move || {
+            // It may hang, because foreign code may hold any lock.
+            let act = std::thread::Builder::new().spawn(move || {
                 last(RUNS.load(Ordering::Relaxed));
                 let _ = done.send(());
             });
-            let _ = wait.recv_timeout(LAST_WORDS);
+            if act.is_ok() {
+                let _ = wait.recv_timeout(LAST_WORDS);
+            }
         }
         forget();
         // SAFETY: no precondition. Foreign code may hold any lock: nothing else is run on the way out.

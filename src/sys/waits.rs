@@ -1,6 +1,6 @@
 //! Waits that may take long: a line reports one that does.
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -10,7 +10,7 @@ use super::stdio;
 const LONG: Duration = Duration::from_secs(2);
 const LOOK: Duration = Duration::from_millis(250);
 
-/// A wait, from its begin to its end. Not for every run: it costs a lock and, now and then, a thread.
+/// A wait, from its begin to its end. Not for every run: it costs a lock, and the first one starts a thread.
 #[derive(Debug)]
 pub struct Wait(u64);
 
@@ -31,6 +31,8 @@ struct Entry {
 
 static WAITS: Mutex<Waits> = Mutex::new(Waits { all: Vec::new(), last: 0, is_watched: false });
 
+static BEGAN: Condvar = Condvar::new();
+
 fn waits() -> MutexGuard<'static, Waits> {
     WAITS.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -47,6 +49,7 @@ impl Wait {
             let thread = thread::Builder::new().name("waits".into());
             waits.is_watched = thread.spawn(watch).is_ok();
         }
+        BEGAN.notify_one();
         Self(number)
     }
 }
@@ -57,14 +60,13 @@ impl Drop for Wait {
     }
 }
 
-/// Until there are no more waits.
+/// Looks at the waits as long as the process lives: where memory is short, a new thread may not come to life.
 fn watch() {
     loop {
         thread::park_timeout(LOOK);
         let mut waits = waits();
-        if waits.all.is_empty() {
-            waits.is_watched = false;
-            return;
+        while waits.all.is_empty() {
+            waits = BEGAN.wait(waits).unwrap_or_else(PoisonError::into_inner);
         }
         for wait in
             waits.all.iter_mut().filter(|wait| wait.since.elapsed() >= LONG && !wait.reported)

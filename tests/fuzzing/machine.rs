@@ -3,6 +3,9 @@
 use crate::common;
 use std::path::PathBuf;
 
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+
 use common::{Finished, Job, SmallDisk, TestDir, plain, skip, target};
 
 fn good() -> PathBuf {
@@ -196,4 +199,31 @@ fn a_system_without_a_null_device_is_named() {
     let dir = TestDir::with_seed("A");
     let Some(done) = prepared(&dir, "-rm", "mount -t tmpfs none /dev") else { return };
     done.refused(1, "there is no /dev/null", "mknod");
+}
+
+/// Sets the soft limit of a process on open files.
+fn limit_open_files(dir: &TestDir, pid: i32, most: u64) {
+    let words = format!("--pid {pid} --nofile={most}:");
+    dir.program("prlimit").words(&words).run().expect(0);
+}
+
+#[test]
+fn a_moment_without_descriptors_while_the_target_starts_again_ends_nothing() {
+    let dir = TestDir::with_seed("A");
+    let mut running = dir.fuzz("-V 600 --run-mode fork", &good(), "").start();
+    running.wait_for_campaign(&dir);
+    let pid = running.pid();
+    // The oldest process of the target is the fork server.
+    let is_target = |process: &i32| {
+        let words = std::fs::read(format!("/proc/{process}/cmdline")).unwrap_or_default();
+        words.starts_with(good().as_os_str().as_encoded_bytes())
+    };
+    let server = running.processes().into_iter().filter(is_target).min().expect("a fork server");
+    limit_open_files(&dir, pid, 3);
+    kill(Pid::from_raw(server), Signal::SIGKILL).unwrap();
+    running.wait_for("tried again for some seconds");
+    limit_open_files(&dir, pid, 4096);
+    running.wait_for("target restarted");
+    running.signal(Signal::SIGINT);
+    running.finish().expect(0);
 }
