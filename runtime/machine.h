@@ -39,6 +39,11 @@ static inline void trapped_again(ucontext_t *at, long number) {
   at->uc_mcontext.gregs[REG_RIP] -= 2;
 }
 
+/* It goes on there when the handler returns. */
+static inline void trapped_goes_on(ucontext_t *at, void (*there)(void)) {
+  at->uc_mcontext.gregs[REG_RIP] = (greg_t)(uintptr_t)there;
+}
+
 /* Loops and not memcpy, which a sanitizer may have replaced. */
 static inline void copy_bytes(void *to, const void *from, uint64_t count) {
   __asm__ volatile("rep movsb" : "+D"(to), "+S"(from), "+c"(count) : : "memory");

@@ -13,6 +13,8 @@
 #include <linux/futex.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -105,6 +107,47 @@ static int is_kind_asked(const struct call *c) {
   return what == F_GETFD || what == F_GETFL || (what == F_SETFD && is_file_kept(c->a[0]));
 }
 
+/* Settings of the process, which each run begins with. */
+
+/* User and group stay the same. Others could forbid what the snapshot needs. */
+static int is_identity_kept(const struct call *c) {
+  int is_group = c->number == SYS_setgid || c->number == SYS_setregid || c->number == SYS_setresgid;
+  long now[3] = {0};
+  uint32_t ids[3] = {0};
+  if (is_group)
+    CALL(getresgid, &ids[0], &ids[1], &ids[2]);
+  else
+    CALL(getresuid, &ids[0], &ids[1], &ids[2]);
+  for (int i = 0; i < 3; i++) now[i] = (int)ids[i];
+  switch (c->number) {
+    case SYS_setuid:
+    case SYS_setgid: return (int)c->a[0] == now[0] && now[0] == now[1] && now[1] == now[2];
+    case SYS_setreuid:
+    case SYS_setregid: return (int)c->a[0] == now[0] && (int)c->a[1] == now[1] && now[1] == now[2];
+  }
+  for (int i = 0; i < 3; i++)
+    if ((int)c->a[i] != -1 && (int)c->a[i] != now[i]) return 0;
+  return 1;
+}
+
+/* Limits that the snapshot does not need: not those on memory, files and descriptors. */
+static int is_limit_kept(const struct call *c) {
+  long which = c->a[0];
+  if (c->number == SYS_prlimit64) {
+    if (!c->a[2]) return 1;
+    if (c->a[0] && c->a[0] != CALL(getpid)) return 0;
+    which = c->a[1];
+  }
+  return which == RLIMIT_CORE || which == RLIMIT_NPROC || which == RLIMIT_MEMLOCK || which == RLIMIT_CPU ||
+         which == RLIMIT_SIGPENDING || which == RLIMIT_MSGQUEUE || which == RLIMIT_NICE || which == RLIMIT_RTPRIO;
+}
+
+static int is_option_kept(long option) {
+  return option == PR_SET_NAME || option == PR_GET_NAME || option == PR_GET_DUMPABLE || option == PR_GET_KEEPCAPS ||
+         option == PR_GET_NO_NEW_PRIVS || option == PR_CAPBSET_READ || option == PR_SET_TIMERSLACK ||
+         option == PR_GET_TIMERSLACK;
+}
+
 /* Memory. */
 
 static int is_range_kept(long start, long length) {
@@ -138,7 +181,16 @@ static int is_kept(const struct call *c) {
     case SYS_mremap: return !(c->a[3] & ~MREMAP_MAYMOVE) && is_range_kept(c->a[0], c->a[1]);
     case SYS_rt_sigaction: return c->a[0] != SIGSYS;
     case SYS_sigaltstack: return !c->a[0]; /* the handler's return would undo it */
-    case SYS_prlimit64: return !c->a[2];
+    case SYS_setuid:
+    case SYS_setgid:
+    case SYS_setreuid:
+    case SYS_setregid:
+    case SYS_setresuid:
+    case SYS_setresgid: return is_identity_kept(c);
+    case SYS_prlimit64:
+    case SYS_setrlimit: return is_limit_kept(c);
+    case SYS_setpriority: return c->a[0] == PRIO_PROCESS && (!c->a[1] || c->a[1] == CALL(getpid));
+    case SYS_prctl: return is_option_kept(c->a[0]);
     case SYS_futex: return (c->a[1] & FUTEX_CMD_MASK) == FUTEX_WAKE;
     case SYS_fstat:
     case SYS_write:
@@ -204,12 +256,33 @@ static void refuse_sockets(void) {
   if (calls < UINT32_MAX) ffuzz_give_up(FFUZZ_WHY_PROLOGUE, calls);
 }
 
+/* Changes the mask that the handler's return will set. SIGSYS stays possible, or the next call would end the process. */
+static long changes_mask(const struct call *c) {
+  uint64_t *mask = (void *)&c->at->uc_sigmask, now = 0;
+  CALL(rt_sigprocmask, SIG_SETMASK, mask, NULL, sizeof *mask);
+  long error = perform(c);
+  CALL(rt_sigprocmask, SIG_BLOCK, NULL, &now, sizeof now);
+  *mask = now & ~((uint64_t)1 << (SIGSYS - 1));
+  return error;
+}
+
 static void on_call(int signal_number, siginfo_t *info, void *context) {
   struct call c = trapped_call(info, context);
   const struct saved *saved = ffuzz_saved;
   (void)signal_number;
   if (info->si_code != CODE_DISPATCHED) ffuzz_give_up(FFUZZ_WHY_SIGNAL, SIGSYS);
   int is_over = saved->prologue >= ffuzz_runs->prologue || info->si_arch != MACHINE_ARCH || is_full(&c);
+  if (!is_over && c.number == SYS_rt_sigreturn) {
+    /* Of a handler of the program's own: our copy of that call finds the same stack. */
+    ffuzz_saved->prologue++;
+    trapped_goes_on(c.at, ffuzz_signal_return);
+    return;
+  }
+  if (!is_over && c.number == SYS_rt_sigprocmask) {
+    ffuzz_saved->prologue++;
+    trapped_returns(c.at, changes_mask(&c));
+    return;
+  }
   if (!is_over && is_kept(&c)) {
     long result = perform(&c);
     note(&c, result);

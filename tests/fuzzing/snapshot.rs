@@ -587,3 +587,12 @@ fn a_crash_of_a_restored_process_that_nothing_explains_is_left_out_with_a_line()
     done.says("a crash is left out: it (killed by signal 6").says("changed no file");
     assert_eq!(dir.crashes(), Vec::<String>::new());
 }
+
+#[test]
+fn a_startup_may_block_signals_and_set_what_each_run_begins_with() {
+    let target = target("settled.c", "");
+    let inputs: Vec<Vec<u8>> =
+        ["u", "ux.", "a", "ax.", "u", "a", ""].map(|text| text.as_bytes().to_vec()).to_vec();
+    let runs = assert_same(&target, "", &inputs, 0);
+    assert!(runs.prologue >= 28, "{runs:?}");
+}
