@@ -10,9 +10,11 @@
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/uio.h>
 #include <sys/un.h>
 
 #include "runs.h"
@@ -236,6 +238,54 @@ static long binds(const struct call *c) {
   return error;
 }
 
+/* Settings of the process. */
+
+static int keeps_identity(const struct call *c) {
+  int is_group = c->number == SYS_setgid || c->number == SYS_setregid || c->number == SYS_setresgid;
+  uint32_t now[3] = {0};
+  if (is_group)
+    CALL(getresgid, &now[0], &now[1], &now[2]);
+  else
+    CALL(getresuid, &now[0], &now[1], &now[2]);
+  int is_one = now[0] == now[1] && now[1] == now[2];
+  switch (c->number) {
+    case SYS_setuid:
+    case SYS_setgid: return is_one && (uint32_t)c->a[0] == now[0];
+    case SYS_setreuid:
+    case SYS_setregid: return is_one && (uint32_t)c->a[0] == now[0] && (uint32_t)c->a[1] == now[0];
+  }
+  for (int i = 0; i < 3; i++)
+    if ((int)c->a[i] != -1 && (uint32_t)c->a[i] != now[i]) return 0;
+  return 1;
+}
+
+/* What the program points to may not be there: the kernel is asked to compare nothing that it would not read. */
+static int keeps_limit(long which, uint64_t limit) {
+  uint64_t now[2], wanted[2];
+  if (CALL(prlimit64, 0, which, NULL, now)) return 0;
+  struct iovec ours = {wanted, sizeof wanted}, theirs = {(void *)limit, sizeof wanted};
+  long self = CALL(getpid);
+  if (CALL(process_vm_readv, self, &ours, 1, &theirs, 1, 0) != sizeof wanted) return 0;
+  return now[0] == wanted[0] && now[1] == wanted[1];
+}
+
+HIDDEN int ffuzz_call_changes_nothing(const struct call *c) {
+  switch (c->number) {
+    case SYS_setuid:
+    case SYS_setgid:
+    case SYS_setreuid:
+    case SYS_setregid:
+    case SYS_setresuid:
+    case SYS_setresgid: return keeps_identity(c);
+    case SYS_setrlimit: return keeps_limit(c->a[0], (uint64_t)c->a[1]);
+    case SYS_prlimit64: return !c->a[2] || (!c->a[0] && keeps_limit(c->a[1], (uint64_t)c->a[2]));
+    /* The kernel answers 20 - nice, to tell it from an error. */
+    case SYS_setpriority:
+      return c->a[0] == PRIO_PROCESS && !c->a[1] && 20 - CALL(getpriority, PRIO_PROCESS, 0) == (int)c->a[2];
+  }
+  return 0;
+}
+
 /* The rest. */
 
 static long handles(const struct call *c) {
@@ -328,7 +378,6 @@ static long answer(const struct call *c) {
     case SYS_renameat:
     case SYS_renameat2: return removes(c, c->a[0], c->a[1]);
     case SYS_prctl: return asks_process(c);
-    case SYS_prlimit64: return c->a[2] ? refused(c) : perform(c);
     case SYS_openat:
     case SYS_openat2:
     case SYS_mkdirat: return leaves(c, c->a[0], c->a[1]);
@@ -347,7 +396,7 @@ static long answer(const struct call *c) {
     case SYS_rename: return removes(c, AT_FDCWD, c->a[0]);
 #endif
   }
-  return refused(c);
+  return ffuzz_call_changes_nothing(c) ? perform(c) : refused(c);
 }
 
 HIDDEN void ffuzz_on_trap(int signal_number, siginfo_t *info, void *context) {

@@ -5,6 +5,8 @@
 #include "snapshot/state.h"
 
 #if FFUZZ_HAS_SNAPSHOTS
+/* True if the call sets what is set already: identity, limits, priority. */
+HIDDEN int ffuzz_call_changes_nothing(const struct call *c);
 HIDDEN void ffuzz_on_trap(int signal_number, siginfo_t *info, void *context);
 #endif
 

@@ -21,6 +21,7 @@
 #include <unistd.h>
 
 #include "runs.h"
+#include "snapshot/calls.h"
 #include "snapshot/filter.h"
 #include "snapshot/made.h"
 #include "snapshot/mappings.h"
@@ -109,27 +110,6 @@ static int is_kind_asked(const struct call *c) {
 
 /* Settings of the process, which each run begins with. */
 
-/* User and group stay the same. Others could forbid what the snapshot needs. */
-static int is_identity_kept(const struct call *c) {
-  int is_group = c->number == SYS_setgid || c->number == SYS_setregid || c->number == SYS_setresgid;
-  long now[3] = {0};
-  uint32_t ids[3] = {0};
-  if (is_group)
-    CALL(getresgid, &ids[0], &ids[1], &ids[2]);
-  else
-    CALL(getresuid, &ids[0], &ids[1], &ids[2]);
-  for (int i = 0; i < 3; i++) now[i] = (int)ids[i];
-  switch (c->number) {
-    case SYS_setuid:
-    case SYS_setgid: return (int)c->a[0] == now[0] && now[0] == now[1] && now[1] == now[2];
-    case SYS_setreuid:
-    case SYS_setregid: return (int)c->a[0] == now[0] && (int)c->a[1] == now[1] && now[1] == now[2];
-  }
-  for (int i = 0; i < 3; i++)
-    if ((int)c->a[i] != -1 && (int)c->a[i] != now[i]) return 0;
-  return 1;
-}
-
 /* Limits that the snapshot does not need: not those on memory, files and descriptors. */
 static int is_limit_kept(const struct call *c) {
   long which = c->a[0];
@@ -186,7 +166,7 @@ static int is_kept(const struct call *c) {
     case SYS_setreuid:
     case SYS_setregid:
     case SYS_setresuid:
-    case SYS_setresgid: return is_identity_kept(c);
+    case SYS_setresgid: return ffuzz_call_changes_nothing(c); /* another user may not be allowed what the snapshot needs */
     case SYS_prlimit64:
     case SYS_setrlimit: return is_limit_kept(c);
     case SYS_setpriority: return c->a[0] == PRIO_PROCESS && (!c->a[1] || c->a[1] == CALL(getpid));

@@ -314,7 +314,7 @@ fn a_folder_that_the_user_names_as_input_file_is_left_alone() {
     let dir = TestDir::with_seed("A");
     dir.write("named/inside", "x");
     let done = dir.fuzz("-s 1 -E 50 -f named", &outcomes(), "none named").run();
-    done.refused(1, "cannot deliver an input", "folder");
+    done.refused(2, "is no regular file", "name a file that may be replaced");
     assert_eq!(dir.text("named/inside"), "x");
 }
 
