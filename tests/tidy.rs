@@ -99,6 +99,7 @@ const RUNTIME_ENTRIES: &[&str] = &[
     "driver/main",
     "qemu/plugin",
     "native/start",
+    "native/copying",
     "preload/start",
     "heap/heap",
 ];

@@ -369,7 +369,11 @@ impl ForkServer {
         let crash = status.filter(|_| has_started && !gave_up);
         let crash = crash.and_then(|status| self.restored_crash(status));
         let Some(input) = inputs.nth(finished) else { return Err(nonsense()) };
-        let mut outcome = self.run_by_fork(input)?;
+        // One that was cut, or took too long, may be cut again.
+        let mut outcome = match status {
+            Some(_) => self.run_by_fork(input)?,
+            None => self.run_by_channel(input)?,
+        };
         if let Some(status) = status {
             self.count_forks(status, outcome.exit);
         }
