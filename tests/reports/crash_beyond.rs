@@ -626,5 +626,6 @@ fn the_stacks_of_a_report_are_told_apart() {
     let stacks = info.stacks().into_iter().map(|range| &info.backtrace[range]);
     let stacks: Vec<_> = stacks.collect();
     assert_eq!(stacks, [&["use", "main"][..], &["free", "rel"], &["malloc"]]);
-    assert_eq!(beyond::parse(&stderr("nothing"), &program()).stacks(), [0..0]);
+    let stacks = beyond::parse(&stderr("nothing"), &program()).stacks();
+    assert!(stacks.len() == 1 && stacks[0].is_empty());
 }

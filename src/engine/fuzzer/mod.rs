@@ -299,7 +299,7 @@ impl<M: ForeignMutators> Fuzzer<M> {
         self.runner.delivered()
     }
 
-    /// See [`Executor::take_account`](crate::executor::Executor::take_account).
+    /// See [`Executor::take_account`].
     pub fn take_account(&mut self, input: &[u8]) -> Option<String> {
         let input = self.runner.delivered().unwrap_or(input).to_vec();
         self.runner.executor_mut().take_account(&input)
