@@ -24,7 +24,7 @@
  * in the same way. What they open is closed behind the run. */
 static const uint16_t harmless[] = {
     SYS_read, SYS_write, SYS_readv, SYS_writev, SYS_pread64, SYS_pwrite64, SYS_preadv, SYS_pwritev, SYS_preadv2,
-    SYS_pwritev2, SYS_lseek, SYS_fstat, SYS_newfstatat, SYS_statx, SYS_statfs,
+    SYS_pwritev2, SYS_lseek, SYS_openat2, SYS_fstat, SYS_newfstatat, SYS_statx, SYS_statfs,
     SYS_fstatfs, SYS_faccessat, SYS_faccessat2, SYS_readlinkat, SYS_getdents64, SYS_getcwd, SYS_ioctl, SYS_fsync,
     SYS_fdatasync, SYS_sync, SYS_syncfs, SYS_ftruncate, SYS_fallocate, SYS_fadvise64, SYS_readahead,
     SYS_sendfile, SYS_splice, SYS_tee, SYS_vmsplice, SYS_copy_file_range, SYS_utimensat,
@@ -44,8 +44,9 @@ static const uint16_t harmless[] = {
     SYS_wait4, SYS_waitid, SYS_rt_sigprocmask, SYS_rt_sigreturn,
     SYS_rt_sigpending, SYS_rt_sigtimedwait, SYS_rt_sigsuspend, SYS_getrlimit,
 #ifdef SYS_open /* what newer processors do not have */
-    SYS_stat, SYS_lstat, SYS_access, SYS_readlink, SYS_getdents, SYS_utime, SYS_utimes, SYS_futimesat, SYS_pipe, SYS_eventfd, SYS_signalfd, SYS_inotify_init, SYS_epoll_create, SYS_epoll_wait,
-    SYS_poll, SYS_select, SYS_time, SYS_pause, SYS_getpgrp,
+    SYS_stat, SYS_lstat, SYS_access, SYS_readlink, SYS_getdents, SYS_utime, SYS_utimes, SYS_futimesat, SYS_pipe,
+    SYS_eventfd, SYS_signalfd, SYS_inotify_init, SYS_epoll_create, SYS_epoll_wait, SYS_poll, SYS_select, SYS_time,
+    SYS_pause, SYS_getpgrp,
 #endif
 };
 

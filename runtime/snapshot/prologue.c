@@ -110,7 +110,8 @@ static int is_kind_asked(const struct call *c) {
 
 /* Settings of the process, which each run begins with. */
 
-/* Limits that the snapshot does not need: not those on memory, files and descriptors. */
+/* Limits that the snapshot does not need: not those on memory, files and descriptors. That on processor time would be
+ * used up by many runs together. */
 static int is_limit_kept(const struct call *c) {
   long which = c->a[0];
   if (c->number == SYS_prlimit64) {
@@ -118,7 +119,7 @@ static int is_limit_kept(const struct call *c) {
     if (c->a[0] && c->a[0] != CALL(getpid)) return 0;
     which = c->a[1];
   }
-  return which == RLIMIT_CORE || which == RLIMIT_NPROC || which == RLIMIT_MEMLOCK || which == RLIMIT_CPU ||
+  return which == RLIMIT_CORE || which == RLIMIT_NPROC || which == RLIMIT_MEMLOCK ||
          which == RLIMIT_SIGPENDING || which == RLIMIT_MSGQUEUE || which == RLIMIT_NICE || which == RLIMIT_RTPRIO;
 }
 
@@ -166,7 +167,7 @@ static int is_kept(const struct call *c) {
     case SYS_setreuid:
     case SYS_setregid:
     case SYS_setresuid:
-    case SYS_setresgid: return ffuzz_call_changes_nothing(c); /* another user may not be allowed what the snapshot needs */
+    case SYS_setresgid: return ffuzz_call_changes_nothing(c); /* another user may not make snapshots */
     case SYS_prlimit64:
     case SYS_setrlimit: return is_limit_kept(c);
     case SYS_setpriority: return c->a[0] == PRIO_PROCESS && (!c->a[1] || c->a[1] == CALL(getpid));
