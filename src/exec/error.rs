@@ -12,7 +12,7 @@ use super::preload::PreloadError;
 use ffuzz_engine::domain::RecordError;
 use ffuzz_engine::executor::RunError;
 use ffuzz_sys::file;
-use ffuzz_sys::remedy::{self, Remedy};
+use ffuzz_sys::remedy;
 
 const REBUILD: &str = "rebuild the target with ffuzz-cc; AFL_DEBUG_CHILD=1 shows its output";
 
@@ -142,10 +142,6 @@ pub enum TargetError {
     #[error("no room left to write the input {}", path.display())]
     #[diagnostic(help("free some space"))]
     Full { path: PathBuf },
-    /// A target that has made runs could not be started again, which may be over in a moment.
-    #[error("{0}")]
-    #[diagnostic(help("{}", .0.remedy()))]
-    Again(Box<TargetError>),
     #[error("a run was interrupted by a request to stop")]
     #[diagnostic(help("start it again"))]
     Interrupted,
@@ -168,7 +164,6 @@ impl From<TargetError> for RunError {
         match error {
             TargetError::Full { .. } => Self::Full { cause: error.to_string() },
             TargetError::Interrupted => Self::Interrupted,
-            TargetError::Again(cause) => Self::Passing(cause),
             TargetError::Deliver { ref source, .. }
             | TargetError::Start { ref source, .. }
             | TargetError::Memory { ref source, .. }

@@ -188,8 +188,6 @@ impl ForkServer {
         let started = ServerSession::start(&self.setup, self.settings.timeout);
         let mut session = started.map_err(|error| match error {
             TargetError::NoHello { .. } if self.setup.leave.is_asked() => TargetError::Interrupted,
-            error @ (TargetError::Interrupted | TargetError::Full { .. }) => error,
-            error if self.has_run => TargetError::Again(Box::new(error)),
             error => error,
         })?;
         if let (Some(runs), Some(earlier)) = (&mut session.runs, &self.session.runs) {
