@@ -174,16 +174,12 @@ impl Outside {
         if !self.output.restore()? {
             return Ok(false);
         }
+        let count = self.write_gone(fuzzer)?;
         let queue = self.output.seed_path("");
-        let named = || fuzzer.corpus.iter().filter(|seed| !seed.name.is_empty());
-        let there = self.output.queue_names()?;
-        for seed in named().filter(|seed| !there.contains(&seed.name)) {
-            self.output.save_seed(&seed.name, &seed.data)?;
-        }
-        let (folder, count) = (queue.parent().unwrap_or(&queue).display(), named().count());
         self.warn(format!(
-            "{folder} was removed while the campaign ran: it is made again, with the {count} files of its queue; \
-             crashes and hangs that were in it are lost"
+            "{} was removed while the campaign ran: it is made again, with the {count} files of its queue; crashes \
+             and hangs that were in it are lost",
+            queue.parent().unwrap_or(&queue).display()
         ));
         Ok(true)
     }
@@ -194,18 +190,26 @@ impl Outside {
         if self.restore_folder(fuzzer)? {
             return Ok(());
         }
+        let count = self.write_gone(fuzzer)?;
+        if count > 0 {
+            let queue = self.output.seed_path("");
+            self.warn(format!(
+                "{count} files of {} are gone: they are written again",
+                queue.display()
+            ));
+        }
+        Ok(())
+    }
+
+    /// Writes the seeds whose files are not in the queue. Returns how many there were.
+    fn write_gone(&mut self, fuzzer: &Fuzzer<Mutators>) -> Result<usize, CampaignError> {
         let there = self.output.queue_names()?;
         let is_gone = |seed: &&Seed| !seed.name.is_empty() && !there.contains(&seed.name);
         let gone: Vec<&Seed> = fuzzer.corpus.iter().filter(is_gone).collect();
-        if gone.is_empty() {
-            return Ok(());
-        }
-        let (count, queue) = (gone.len(), self.output.seed_path(""));
-        self.warn(format!("{count} files of {} are gone: they are written again", queue.display()));
-        for seed in gone {
+        for seed in &gone {
             self.output.save_seed(&seed.name, &seed.data)?;
         }
-        Ok(())
+        Ok(gone.len())
     }
 
     /// At the end.

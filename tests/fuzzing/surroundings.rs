@@ -54,6 +54,11 @@ fn devices_are_written_into_and_never_replaced() {
     let options = "-E 300 --save-coverage null";
     dir.fuzz(options, &target("gates.c", ""), "").run().expect(0);
     assert!(dir.path("null").is_symlink());
+    // A pipe without a reader would keep the campaign from its end.
+    nix::unistd::mkfifo(&dir.path("pipe"), nix::sys::stat::Mode::S_IRWXU).unwrap();
+    let options = "-E 300 --save-coverage pipe";
+    let done = dir.ffuzz(&format!("-i in -o piped {options}")).arg("--").arg(target("gates.c", ""));
+    done.run().expect(0).says("pipe");
     for options in ["-f /dev/null", "-f /dev"] {
         let done = dir.ffuzz(&format!("-i in -o other {options} -- ./t")).run();
         done.refused(2, "is no regular file", "name a file that may be replaced");

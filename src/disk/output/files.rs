@@ -4,11 +4,11 @@
 
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{self, Write};
-use std::os::unix::fs::{DirBuilderExt, MetadataExt, symlink};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, symlink};
 use std::path::{Path, PathBuf};
 
 use nix::errno::Errno;
-use nix::fcntl::AtFlags;
+use nix::fcntl::{AtFlags, FcntlArg, OFlag, fcntl};
 use nix::unistd::linkat;
 
 use super::OutputError;
@@ -49,9 +49,7 @@ pub(super) fn replace_lastingly(
 /// file's own. What is there and no regular file, such as a device or a pipe, is written into instead.
 pub fn replace_user_file(path: &Path, data: &[u8]) -> Result<(), OutputError> {
     if is_special(path) {
-        let written = OpenOptions::new().write(true).open(path);
-        let written = written.and_then(|mut file| file.write_all(data));
-        return written.map_err(|source| OutputError::write(path, source));
+        return write_into(path, data).map_err(|source| OutputError::write(path, source));
     }
     replace_through(&beside(path), path, |file| {
         file.write_all(data).and_then(|()| settled(file.sync_all()))
@@ -71,6 +69,14 @@ pub fn check_user_file(path: &Path) -> Result<(), OutputError> {
     file::create(&temporary).map(drop).map_err(failed)?;
     remove(&temporary);
     Ok(())
+}
+
+/// A pipe that nobody reads is an error, at once.
+fn write_into(path: &Path, data: &[u8]) -> io::Result<()> {
+    let mut file =
+        OpenOptions::new().write(true).custom_flags(OFlag::O_NONBLOCK.bits()).open(path)?;
+    fcntl(&file, FcntlArg::F_SETFL(OFlag::empty()))?;
+    file.write_all(data)
 }
 
 /// A device, a pipe or a socket, also through a link: `/dev/null`, `/dev/stdout`.
