@@ -50,6 +50,7 @@ int __wrap___libc_start_main(main_function *real_main, int argc, char **argv, pl
                              plain_function *after, plain_function *loader, void *stack_end) {
   if (!ffuzz_preloaded && !is_run_by_ffuzz(argv + argc + 1))
     return __real___libc_start_main(real_main, argc, argv, before, after, loader, stack_end);
+  ffuzz_snapshot_reserve();
   program_main = real_main;
   loader_exit = loader;
   return __real___libc_start_main(start_main, argc, argv, before, after, (plain_function *)(void *)exit_last, stack_end);

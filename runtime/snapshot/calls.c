@@ -25,6 +25,8 @@
 
 /* Bytes of memory from before the run that a run may empty at once. */
 #define MOST_DISCARDED (1u << 30)
+/* More than a user has. */
+#define MOST_GROUPS 64
 #define CODE_SECCOMP 1 /* SYS_SECCOMP, whose name would be that of a call */
 
 static long noted(const struct call *c, uint32_t what) {
@@ -79,9 +81,27 @@ static int is_put_back(uint64_t start, uint64_t end) {
   return 1;
 }
 
+/* Whether the run has changed the access rights of a part; `is_gone`: whether it has unmapped one. */
+static int has_other_rights(uint64_t start, uint64_t end, int is_gone) {
+  for (uint32_t i = 0; i < ffuzz_changes->other_rights_count; i++) {
+    const struct other_rights *r = &ffuzz_changes->other_rights[i];
+    if (start < r->end && end > r->start && r->is_gone >= is_gone) return 1;
+  }
+  return 0;
+}
+
+/* The end of the first part of a range that belongs to one mapping from before the run, or to none: NULL. */
+static uint64_t part_end(uint64_t start, uint64_t end, const struct mapping **of) {
+  const struct mapping *m = ffuzz_mapping_behind(start);
+  uint64_t next = !m ? end : m->start > start ? m->start : m->end;
+  *of = m && m->start <= start ? m : NULL;
+  return next < end ? next : end;
+}
+
 /* Empties memory from before the run. */
 static int is_discarded(uint64_t start, uint64_t length) {
   uint64_t end = end_of(start, length);
+  if (has_other_rights(start, end, 0)) return 0;
   if (end - start > MOST_DISCARDED || start % FFUZZ_PAGE || !is_put_back(start, end)) return 0;
   for (uint64_t at = start; at < end;) {
     const struct mapping *m = ffuzz_mapping_behind(at);
@@ -109,22 +129,83 @@ static long maps(const struct call *c) {
   return at;
 }
 
-static long unmaps(const struct call *c) {
-  refuse_known((uint64_t)c->a[0], (uint64_t)c->a[1]);
-  long error = perform(c);
-  if (!error) ffuzz_forget_mapping((uint64_t)c->a[0], (uint64_t)c->a[1]);
-  return error;
+/* Takes all access to memory from before the run away. Its pages stay, so that nothing has to fill them again, and so
+ * does its place. */
+static void hide(const struct mapping *m, uint64_t start, uint64_t end) {
+  if (!m->is_reserved) {
+    ffuzz_note_rights(start, end, 1);
+    CALL(mprotect, start, end - start, PROT_NONE);
+    return;
+  }
+  CALL(mmap, start, end - start, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
 }
 
+static long unmaps(const struct call *c) {
+  uint64_t start = (uint64_t)c->a[0], length = (uint64_t)c->a[1], end = end_of(start, length);
+  if (start % FFUZZ_PAGE || !length) return perform(c);
+  if (ffuzz_is_own(start, end)) ffuzz_give_up(FFUZZ_WHY_MAPPING, 0);
+  const struct mapping *m;
+  for (uint64_t at = start, next; at < end; at = next) {
+    next = part_end(at, end, &m);
+    if (m) {
+      hide(m, at, next);
+      continue;
+    }
+    long error = CALL(munmap, at, next - at);
+    if (error) return error;
+    ffuzz_forget_mapping(at, next - at);
+  }
+  return 0;
+}
+
+/* Whether the run may have that access to this memory: what is not put back must not be written to. */
+static int can_have_rights(const struct mapping *m, long rights) {
+  return m->is_put_back || m->is_reserved || !(rights & PROT_WRITE);
+}
+
+/* Reserved addresses become memory, which allocators do in place of mapping it. */
 static long protects(const struct call *c) {
-  refuse_known((uint64_t)c->a[0], (uint64_t)c->a[1]);
+  uint64_t start = (uint64_t)c->a[0], end = end_of(start, (uint64_t)c->a[1]);
+  if (start % FFUZZ_PAGE || !is_known(start, (uint64_t)c->a[1], 1)) return perform(c);
+  int is_plain = !(c->a[2] & ~(PROT_READ | PROT_WRITE | PROT_EXEC)) && !ffuzz_is_own(start, end);
+  if (!is_plain || has_other_rights(start, end, 1)) refuse_known(start, end - start);
+  const struct mapping *m;
+  for (uint64_t at = start, next; at < end; at = next) {
+    next = part_end(at, end, &m);
+    if (!m) continue;
+    if (!can_have_rights(m, c->a[2])) refuse_known(start, end - start);
+    if (m->is_reserved)
+      ffuzz_note_mapping(at, next - at, 1);
+    else
+      ffuzz_note_rights(at, next, 0);
+  }
   return perform(c);
+}
+
+/* Memory from before the run stays where it is, hidden; the run gets a copy. */
+static long moves_known(const struct call *c) {
+  uint64_t old = (uint64_t)c->a[0], old_length = round_up((uint64_t)c->a[1]), length = round_up((uint64_t)c->a[2]);
+  if (old % FFUZZ_PAGE || !old_length || !length || c->a[3] & MREMAP_FIXED) return refused(c);
+  if (!is_put_back(old, old + old_length) || has_other_rights(old, old + old_length, 0)) return refused(c);
+  const struct mapping *m = ffuzz_mapping_behind(old);
+  if (old + old_length > m->end) return refused(c);
+  if (length <= old_length) {
+    if (length < old_length) hide(m, old + length, old + old_length);
+    return (long)old;
+  }
+  if (!(c->a[3] & MREMAP_MAYMOVE)) return -ENOMEM;
+  long at = CALL(mmap, NULL, length, m->rights, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (at < 0 && at > -4096) return at;
+  ffuzz_note_mapping((uint64_t)at, length, 0);
+  copy_bytes((void *)at, (void *)old, old_length);
+  hide(m, old, old + old_length);
+  return at;
 }
 
 static long moves(const struct call *c) {
   uint64_t old = (uint64_t)c->a[0], old_length = (uint64_t)c->a[1], length = (uint64_t)c->a[2];
   if (c->a[3] & ~(MREMAP_MAYMOVE | MREMAP_FIXED)) return refused(c);
-  refuse_known(old, old_length ? old_length : 1);
+  if (is_known(old, old_length ? old_length : 1, 1)) return moves_known(c);
   if (c->a[3] & MREMAP_FIXED) refuse_known((uint64_t)c->a[4], length);
   long at = perform(c);
   if (at < 0 && at > -4096) return at;
@@ -228,6 +309,13 @@ static long removes(const struct call *c, long folder, long path) {
   return leaves(c, folder, path);
 }
 
+/* A call that sets the mode, the owner or the length of what has this path: that of the input would stay. */
+static long sets_file(const struct call *c, long folder, long path) {
+  struct file_id id;
+  if (ffuzz_identify(folder, (const char *)path, &id) && ffuzz_is_input(&id)) return refused(c);
+  return leaves(c, folder, path);
+}
+
 static long binds(const struct call *c) {
   const struct sockaddr_un *address = (const void *)c->a[1];
   long error = perform(c);
@@ -259,14 +347,27 @@ static int keeps_identity(const struct call *c) {
   return 1;
 }
 
-/* Reads the wanted limit through the kernel, because the program's pointer may be bad. */
+/* Reads the program's memory through the kernel, because its pointer may be bad. */
+static int is_read(void *into, uint64_t from, uint64_t bytes) {
+  struct iovec ours = {into, bytes}, theirs = {(void *)from, bytes};
+  long self = CALL(getpid);
+  return CALL(process_vm_readv, self, &ours, 1, &theirs, 1, 0) == (long)bytes;
+}
+
 static int keeps_limit(long which, uint64_t limit) {
   uint64_t now[2], wanted[2];
   if (CALL(prlimit64, 0, which, NULL, now)) return 0;
-  struct iovec ours = {wanted, sizeof wanted}, theirs = {(void *)limit, sizeof wanted};
-  long self = CALL(getpid);
-  if (CALL(process_vm_readv, self, &ours, 1, &theirs, 1, 0) != sizeof wanted) return 0;
+  if (!is_read(wanted, limit, sizeof wanted)) return 0;
   return now[0] == wanted[0] && now[1] == wanted[1];
+}
+
+static int keeps_groups(long count, uint64_t groups) {
+  uint32_t now[MOST_GROUPS], wanted[MOST_GROUPS];
+  if (count < 0 || count > MOST_GROUPS || CALL(getgroups, MOST_GROUPS, now) != count) return 0;
+  if (count && !is_read(wanted, groups, (uint64_t)count * sizeof *wanted)) return 0;
+  for (long i = 0; i < count; i++)
+    if (now[i] != wanted[i]) return 0;
+  return 1;
 }
 
 HIDDEN int ffuzz_call_changes_nothing(const struct call *c) {
@@ -277,6 +378,7 @@ HIDDEN int ffuzz_call_changes_nothing(const struct call *c) {
     case SYS_setregid:
     case SYS_setresuid:
     case SYS_setresgid: return keeps_identity(c);
+    case SYS_setgroups: return keeps_groups(c->a[0], (uint64_t)c->a[1]);
     case SYS_setrlimit: return keeps_limit(c->a[0], (uint64_t)c->a[1]);
     case SYS_prlimit64: return !c->a[2] || (!c->a[0] && keeps_limit(c->a[1], (uint64_t)c->a[2]));
     /* The kernel answers 20 - nice, to tell it from an error. */
@@ -360,6 +462,9 @@ static long answer(const struct call *c) {
     case SYS_mremap: return moves(c);
     case SYS_madvise: return advises(c);
     case SYS_brk: return moves_heap_end(c);
+    case SYS_mlock:
+    case SYS_mlock2:
+    case SYS_munlock: return noted(c, CHANGED_LOCKS);
     case SYS_close: return closes(c);
     case SYS_close_range: return closes_range(c);
     case SYS_dup3: return replaces(c);
@@ -381,12 +486,21 @@ static long answer(const struct call *c) {
     case SYS_openat:
     case SYS_mkdirat: return leaves(c, c->a[0], c->a[1]);
     case SYS_symlinkat: return leaves(c, c->a[1], c->a[2]);
+    case SYS_linkat: return leaves(c, c->a[2], c->a[3]);
+    case SYS_fchmodat:
+    case SYS_fchownat: return sets_file(c, c->a[0], c->a[1]);
+    case SYS_truncate: return sets_file(c, AT_FDCWD, c->a[0]);
     case SYS_bind: return binds(c);
 #ifdef SYS_open
     case SYS_open:
     case SYS_creat:
     case SYS_mkdir: return leaves(c, AT_FDCWD, c->a[0]);
-    case SYS_symlink: return leaves(c, AT_FDCWD, c->a[1]);
+    case SYS_symlink:
+    case SYS_link: return leaves(c, AT_FDCWD, c->a[1]);
+    case SYS_chmod:
+    case SYS_chown:
+    case SYS_lchown: return sets_file(c, AT_FDCWD, c->a[0]);
+    case SYS_rmdir: return removes(c, AT_FDCWD, c->a[0]);
     case SYS_fork:
     case SYS_vfork: return starts_process(c);
     case SYS_dup2: return replaces(c);

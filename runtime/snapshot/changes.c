@@ -230,10 +230,34 @@ static void remove_mappings(void) {
   }
 }
 
+HIDDEN void ffuzz_note_rights(uint64_t start, uint64_t end, int is_gone) {
+  struct changes *changes = ffuzz_changes;
+  for (uint32_t i = 0; i < changes->other_rights_count; i++) {
+    const struct other_rights *r = &changes->other_rights[i];
+    if (r->start <= start && r->end >= end && r->is_gone >= is_gone) return;
+  }
+  if (changes->other_rights_count == MOST_NEW) ffuzz_give_up(FFUZZ_WHY_MANY, 0);
+  changes->other_rights[changes->other_rights_count++] = (struct other_rights){start, end, is_gone};
+}
+
+static void put_rights_back(void) {
+  struct changes *changes = ffuzz_changes;
+  while (changes->other_rights_count) {
+    struct other_rights r = changes->other_rights[--changes->other_rights_count];
+    const struct mapping *m = ffuzz_mapping_behind(r.start);
+    for (; m && m->start < r.end; m = ffuzz_mapping_behind(m->end)) {
+      uint64_t start = m->start > r.start ? m->start : r.start, end = m->end < r.end ? m->end : r.end;
+      long error = CALL(mprotect, start, end - start, m->rights);
+      if (error) ffuzz_give_up(FFUZZ_WHY_MAPPING, -error);
+    }
+  }
+}
+
 HIDDEN void ffuzz_changes_undo(void) {
   struct changes *changes = ffuzz_changes;
   uint32_t what = changes->what;
   remove_mappings();
+  put_rights_back();
   if (what & CHANGED_HEAP_END && (uint64_t)CALL(brk, ffuzz_saved->heap_end) != ffuzz_saved->heap_end)
     ffuzz_give_up(FFUZZ_WHY_MAPPING, 0);
   if (what & CHANGED_DESCRIPTORS) put_descriptors_back();
@@ -248,5 +272,6 @@ HIDDEN void ffuzz_changes_undo(void) {
   if (what & CHANGED_TIMERS) stop_timers();
   if (what & CHANGED_STACK) CALL(sigaltstack, &changes->stack, NULL);
   if (what & CHANGED_UMASK) CALL(umask, changes->umask);
+  if (what & CHANGED_LOCKS) CALL(munlockall);
 }
 #endif

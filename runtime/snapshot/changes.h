@@ -11,6 +11,8 @@ HIDDEN void ffuzz_note_descriptor(long number);
 HIDDEN void ffuzz_note_signal(long number);
 HIDDEN void ffuzz_note_mapping(uint64_t start, uint64_t length, int was_reserved);
 HIDDEN void ffuzz_forget_mapping(uint64_t start, uint64_t length);
+/* The run changes the access rights of memory from before it; `is_gone`: it has unmapped that. */
+HIDDEN void ffuzz_note_rights(uint64_t start, uint64_t end, int is_gone);
 #endif
 
 #endif

@@ -27,7 +27,7 @@ static const uint16_t harmless[] = {
     SYS_pwritev2, SYS_lseek, SYS_openat2, SYS_fstat, SYS_newfstatat, SYS_statx, SYS_statfs,
     SYS_fstatfs, SYS_faccessat, SYS_faccessat2, SYS_readlinkat, SYS_getdents64, SYS_getcwd, SYS_ioctl, SYS_fsync,
     SYS_fdatasync, SYS_sync, SYS_syncfs, SYS_ftruncate, SYS_fallocate, SYS_fadvise64, SYS_readahead,
-    SYS_sendfile, SYS_splice, SYS_tee, SYS_vmsplice, SYS_copy_file_range, SYS_utimensat,
+    SYS_fchmod, SYS_fchown, SYS_sendfile, SYS_splice, SYS_tee, SYS_vmsplice, SYS_copy_file_range, SYS_utimensat,
     SYS_getxattr, SYS_lgetxattr, SYS_fgetxattr, SYS_listxattr, SYS_llistxattr, SYS_flistxattr,
     SYS_dup, SYS_pipe2, SYS_eventfd2, SYS_memfd_create, SYS_signalfd4, SYS_timerfd_create, SYS_timerfd_settime,
     SYS_timerfd_gettime, SYS_inotify_init1, SYS_inotify_add_watch, SYS_inotify_rm_watch, SYS_epoll_create1,

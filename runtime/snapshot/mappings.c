@@ -10,13 +10,32 @@
 #include "breakpoints.h"
 #include "process.h"
 
-static long fence(uint64_t bytes) {
+/* Places of `struct saved` and `struct changes`; 0: there is none. */
+static long reserved[2];
+
+/* Empty memory at `place`, or where there is room (0). Returns a negative error. */
+static long map_fenced(long place, uint64_t bytes) {
   uint64_t inside = round_up(bytes ? bytes : 1);
-  long at = CALL(mmap, NULL, inside + 2 * FFUZZ_PAGE, PROT_NONE, MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-  if (at < 0 && at > -4096) ffuzz_give_up(FFUZZ_WHY_MEMORY, -at);
+  long flags = MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE | (place ? MAP_FIXED : 0);
+  long at = CALL(mmap, place ? place - FFUZZ_PAGE : 0, inside + 2 * FFUZZ_PAGE, PROT_NONE, flags, -1, 0);
+  if (at < 0 && at > -4096) return at;
   long error = CALL(mprotect, at + FFUZZ_PAGE, inside, PROT_READ | PROT_WRITE);
-  if (error) ffuzz_give_up(FFUZZ_WHY_MEMORY, -error);
-  return at + FFUZZ_PAGE;
+  return error ? error : at + FFUZZ_PAGE;
+}
+
+static long fence(long place, uint64_t bytes) {
+  long at = map_fenced(place, bytes);
+  if (at < 0 && at > -4096) ffuzz_give_up(FFUZZ_WHY_MEMORY, -at);
+  return at;
+}
+
+/* Before the first fork: a program that reads its list of mappings at the startup finds the same in a run by fork. */
+HIDDEN void ffuzz_memory_reserve(void) {
+  const uint64_t bytes[] = {sizeof *ffuzz_saved, sizeof *ffuzz_changes};
+  for (int i = 0; i < 2; i++) {
+    long at = map_fenced(0, bytes[i]);
+    reserved[i] = at < 0 && at > -4096 ? 0 : at;
+  }
 }
 
 static void *note_own(long inside, uint64_t bytes, int is_sealed) {
@@ -27,13 +46,13 @@ static void *note_own(long inside, uint64_t bytes, int is_sealed) {
 
 /* With an inaccessible page on both sides, so that it neither runs over nor grows together with memory of
  * the program. Shared memory is not put back. */
-HIDDEN void *ffuzz_own_memory(uint64_t bytes) { return note_own(fence(bytes), bytes, 1); }
+HIDDEN void *ffuzz_own_memory(uint64_t bytes) { return note_own(fence(0, bytes), bytes, 1); }
 
-HIDDEN void *ffuzz_own_notes(uint64_t bytes) { return note_own(fence(bytes), bytes, 0); }
+HIDDEN void *ffuzz_own_notes(uint64_t bytes) { return note_own(fence(0, bytes), bytes, 0); }
 
 HIDDEN void ffuzz_memory_start(void) {
-  ffuzz_saved = (void *)fence(sizeof *ffuzz_saved);
-  ffuzz_changes = (void *)fence(sizeof *ffuzz_changes);
+  ffuzz_saved = (void *)fence(reserved[0], sizeof *ffuzz_saved);
+  ffuzz_changes = (void *)fence(reserved[1], sizeof *ffuzz_changes);
   note_own((long)ffuzz_saved, sizeof *ffuzz_saved, 1);
   note_own((long)ffuzz_changes, sizeof *ffuzz_changes, 0);
 }
@@ -123,6 +142,7 @@ static void add_mapping(const char *line) {
   m->is_stack = (uint8_t)begins_with(line, "[stack]");
   int has_breakpoints = ffuzz_breakpoints && ffuzz_breakpoints->is_code(m->start, m->end);
   m->is_put_back = (uint8_t)(is_writable && is_private && !has_breakpoints);
+  m->rights = (uint8_t)((is_readable ? PROT_READ : 0) | (is_writable ? PROT_WRITE : 0) | (runs ? PROT_EXEC : 0));
   m->is_reserved = (uint8_t)(!is_readable && !is_writable && !runs && is_private && !m->is_file);
   if (is_writable && !is_private) refuse_foreign_shared(m, line);
 }

@@ -5,6 +5,7 @@
 #include "snapshot/state.h"
 
 #if FFUZZ_HAS_SNAPSHOTS
+HIDDEN void ffuzz_memory_reserve(void); /* in the parent of all runs */
 HIDDEN void ffuzz_memory_start(void); /* for the two structures */
 HIDDEN void *ffuzz_own_memory(uint64_t bytes); /* is sealed */
 HIDDEN void *ffuzz_own_notes(uint64_t bytes);  /* stays as it is */

@@ -80,6 +80,21 @@ static int is_one_of(long number, const uint16_t *list, size_t bytes) {
 /* What the prologue has opened is not the input. */
 static int is_file_kept(long number) { return ffuzz_opened_as((int)number) != NULL; }
 
+/* What the kernel tells there is the same in each run. It is asked by the absolute path. */
+static int is_told_to_all(const char *path) {
+  static const char *const files[] = {"/proc/self/maps",  "/proc/self/auxv", "/proc/self/cmdline", "/proc/cpuinfo",
+                                      "/proc/filesystems", "/proc/version"};
+  static const char folder[] = "/proc/sys/";
+  size_t i = 0;
+  while (folder[i] && path[i] == folder[i]) i++;
+  if (!folder[i]) return 1;
+  for (size_t f = 0; f < sizeof files / sizeof *files; f++) {
+    for (i = 0; path[i] && path[i] == files[f][i];) i++;
+    if (path[i] == files[f][i]) return 1;
+  }
+  return 0;
+}
+
 static int is_output(long number) {
   struct file_id id;
   return (number == 1 || number == 2) && ffuzz_identify(number, "", &id) && !ffuzz_is_input(&id);
@@ -91,7 +106,8 @@ static int is_path_kept(long folder, const char *path) {
   if (!path) return 0; /* some calls take that for the folder itself */
   if (!ffuzz_identify(folder, path, &id)) return 1;
   /* What the kernel tells in /proc is not the same in all runs. */
-  if (ffuzz_identify(AT_FDCWD, "/proc", &told) && id.major == told.major && id.minor == told.minor) return 0;
+  if (ffuzz_identify(AT_FDCWD, "/proc", &told) && id.major == told.major && id.minor == told.minor)
+    return path[0] ? is_told_to_all(path) : is_file_kept(folder);
   return !ffuzz_is_input(&id);
 }
 
@@ -102,9 +118,10 @@ static int is_open_kept(long folder, const char *path, long flags) {
 }
 
 /* What kind of file a descriptor is, also that of the input, is the same in each run: is it a terminal? */
-static int is_kind_asked(const struct call *c) {
+static int is_control_kept(const struct call *c) {
   long what = c->a[1];
   if (c->number == SYS_ioctl) return what == TCGETS || what == TIOCGWINSZ;
+  if (what == F_SETFL) return is_output((int)c->a[0]); /* all runs share it, also those by fork */
   return what == F_GETFD || what == F_GETFL || (what == F_SETFD && is_file_kept(c->a[0]));
 }
 
@@ -161,13 +178,16 @@ static int is_kept(const struct call *c) {
     case SYS_mprotect: return is_range_kept(c->a[0], c->a[1]);
     case SYS_mremap: return !(c->a[3] & ~MREMAP_MAYMOVE) && is_range_kept(c->a[0], c->a[1]);
     case SYS_rt_sigaction: return c->a[0] != SIGSYS;
-    case SYS_sigaltstack: return !c->a[0]; /* the handler's return would undo it */
+    case SYS_mlock:
+    case SYS_mlock2:
+    case SYS_munlock: return is_range_kept(c->a[0], c->a[1]);
     case SYS_setuid:
     case SYS_setgid:
     case SYS_setreuid:
     case SYS_setregid:
     case SYS_setresuid:
-    case SYS_setresgid: return ffuzz_call_changes_nothing(c); /* another user may not make snapshots */
+    case SYS_setresgid:
+    case SYS_setgroups: return ffuzz_call_changes_nothing(c); /* another user may not make snapshots */
     case SYS_prlimit64:
     case SYS_setrlimit: return is_limit_kept(c);
     case SYS_setpriority: return c->a[0] == PRIO_PROCESS && (!c->a[1] || c->a[1] == CALL(getpid));
@@ -177,7 +197,7 @@ static int is_kept(const struct call *c) {
     case SYS_write:
     case SYS_writev: return is_output((int)c->a[0]);
     case SYS_ioctl:
-    case SYS_fcntl: return is_kind_asked(c);
+    case SYS_fcntl: return is_control_kept(c);
     case SYS_openat: return is_open_kept((int)c->a[0], (const char *)c->a[1], c->a[2]);
     case SYS_socket: return c->a[0] == AF_UNIX;
     case SYS_close: return is_file_kept(c->a[0]);
@@ -247,6 +267,13 @@ static long changes_mask(const struct call *c) {
   return error;
 }
 
+/* The handler's return sets the stack to what its frame says. */
+static long changes_stack(const struct call *c) {
+  long error = perform(c);
+  CALL(sigaltstack, NULL, &c->at->uc_stack);
+  return error;
+}
+
 static void on_call(int signal_number, siginfo_t *info, void *context) {
   struct call c = trapped_call(info, context);
   const struct saved *saved = ffuzz_saved;
@@ -262,6 +289,11 @@ static void on_call(int signal_number, siginfo_t *info, void *context) {
   if (!is_over && c.number == SYS_rt_sigprocmask) {
     ffuzz_saved->prologue++;
     trapped_returns(c.at, changes_mask(&c));
+    return;
+  }
+  if (!is_over && c.number == SYS_sigaltstack) {
+    ffuzz_saved->prologue++;
+    trapped_returns(c.at, changes_stack(&c));
     return;
   }
   if (!is_over && is_kept(&c)) {

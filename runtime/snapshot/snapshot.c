@@ -59,6 +59,8 @@ static void ask_sanitizer(void) {
   ffuzz_saved->shadow = (struct shadow){scale, offset};
 }
 
+HIDDEN void ffuzz_snapshot_reserve(void) { ffuzz_memory_reserve(); }
+
 /* Returns before each run, or once if the runs begin later. */
 HIDDEN void ffuzz_snapshot(void) {
   ffuzz_lasting = 0;
@@ -72,5 +74,6 @@ HIDDEN void ffuzz_snapshot(void) {
 }
 
 #else
+HIDDEN void ffuzz_snapshot_reserve(void) {}
 HIDDEN void ffuzz_snapshot(void) { ffuzz_lasting = 0; }
 #endif

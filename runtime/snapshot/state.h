@@ -87,6 +87,7 @@ struct mapping {
   uint8_t is_file;
   uint8_t is_stack;
   uint8_t is_reserved; /* no access, nothing behind it */
+  uint8_t rights;      /* PROT_READ, PROT_WRITE, PROT_EXEC */
 };
 
 /* Complete when the first run begins, and read-only from then on. */
@@ -136,6 +137,7 @@ enum {
   CHANGED_STACK = 32,
   CHANGED_DESCRIPTORS = 64,
   CHANGED_INPUT = 128,
+  CHANGED_LOCKS = 256,
 };
 
 /* Of the present run. */
@@ -150,6 +152,11 @@ struct changes {
     uint64_t start, end;
     uint64_t was_reserved;
   } new_mappings[MOST_NEW];
+  struct other_rights {
+    uint64_t start, end;
+    int is_gone; /* for the run it is unmapped */
+  } other_rights[MOST_NEW]; /* parts of mappings from before the run */
+  uint32_t other_rights_count;
   struct range shadows[MOST_NEW]; /* of new mappings, also of those that are gone again */
   uint32_t shadow_count;          /* more than MOST_NEW: they are not all there */
   struct kernel_action actions[SIGNALS]; /* as they were, of signals in action_changed */

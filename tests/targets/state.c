@@ -30,6 +30,7 @@ static int number = 5;
 static __thread int of_thread = 9;
 static char *block;
 static char *mapped;
+static char *reserved;
 static int fed, left;
 static ssize_t length; /* of what was read before anything else was done */
 static mode_t first_mask;
@@ -47,6 +48,7 @@ __attribute__((constructor)) static void prepare(void) {
   memset(block, 0x5a, 100000);
   mapped = mmap(NULL, PAGES * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   memset(mapped, 7, PAGES * PAGE);
+  reserved = mmap(NULL, PAGES * PAGE, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   memset(data + PAGE, 3, sizeof data - PAGE);
 }
 
@@ -188,6 +190,30 @@ static void memory(char how, int place) {
     case 'G': setlocale(LC_ALL, "C.UTF-8"); break;
     case 'p': mprotect(mapped, PAGE, PROT_READ); break;
     case 'u': munmap(mapped + PAGE, 2 * PAGE); break;
+    case '!': /* is gone for this run */
+      munmap(mapped + PAGE, 2 * PAGE);
+      mapped[PAGE] = 1;
+      break;
+    case '3': mapped = mremap(mapped, PAGES * PAGE, PAGE, 0); break;
+    case '5': {
+      char *moved = mremap(mapped, PAGES * PAGE, 64 * PAGE, MREMAP_MAYMOVE);
+      MUST_BE(moved[PAGES * PAGE - 1] == 7 && moved[PAGES * PAGE] == 0);
+      moved[0] = moved[64 * PAGE - 1] = 1;
+      break;
+    }
+    case '6': /* what an earlier run has written there is gone */
+      mprotect(reserved + PAGE, 4 * PAGE, PROT_READ | PROT_WRITE);
+      for (int i = 0; i < 4 * PAGE; i += 512) MUST_BE(!reserved[PAGE + i]);
+      fill(reserved + PAGE, 4 * PAGE);
+      munmap(reserved + 2 * PAGE, PAGE);
+      break;
+    case '7': MUST_BE(!mlock(mapped, PAGE)); break;
+    case '8': /* both ways, as a compiler in memory does it, and gone in the end */
+      for (int i = 0; i < 300; i++) mprotect(mapped, 4 * PAGE, i & 1 ? PROT_READ | PROT_WRITE : PROT_READ);
+      fill(mapped, 4 * PAGE);
+      munmap(mapped, PAGES * PAGE);
+      munmap(mapped, PAGES * PAGE);
+      break;
     case 'U':
       mmap(mapped + PAGE, 2 * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
       break;

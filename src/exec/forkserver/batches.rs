@@ -267,6 +267,7 @@ impl ForkServer {
         let slice = (self.settings.timeout / 4).min(interval).clamp(SHORTEST_SLICE, LONGEST_SLICE);
         // Before its first run a new process with a loop gets ready, which is no part of a run.
         let loops = self.setup.persistent() || present == 0;
+        let startup = if present == 0 { Duration::ZERO } else { self.startup() };
         // The current case, and since when it is known to run.
         let (mut present, mut since) = (present, start);
         let mut cut = false;
@@ -289,7 +290,7 @@ impl ForkServer {
                         return Ok(BatchEnd::Cut { finished });
                     }
                     let limit = self.settings.timeout
-                        + if present == 0 { START_TIME } else { Duration::ZERO };
+                        + if present == 0 { START_TIME } else { startup };
                     if since.elapsed() >= limit {
                         return self.end_slow_child(started.saturating_sub(1));
                     }

@@ -15,13 +15,15 @@ use crate::runs::{Child, RunChannel};
 use crate::{RunEnd, RunResult, exit_kind};
 use ffuzz_config::options::RunMode;
 use ffuzz_engine::executor::{ExitKind, SnapshotRuns};
+use syscalls::Sysno;
 
 /// Runs between two checks: if fork is twenty times slower, they cost a hundredth of the time.
 const CHECK_EVERY: u64 = 2_000;
 /// The first runs that are observed are all checked: they are the seeds.
 const FIRST_CHECKS: u64 = 16;
-/// Number of differences after which snapshots are switched off.
-const MOST_DIFFERENCES: u32 = 3;
+/// Number of differences after which snapshots are switched off. The first is answered by a new snapshot, because a run
+/// may have changed once and for all what later ones find; the second by one at main.
+const MOST_DIFFERENCES: u32 = 4;
 /// Programs that begin with a random number take it from the clock, in seconds (`srand(time(NULL))`): before snapshots
 /// are switched off, a fork is repeated in this many later seconds. Its results may be few.
 const LATER_SECONDS: u32 = 5;
@@ -31,6 +33,8 @@ const LEAST_TIMED: u32 = 16;
 const CHECK_SOON: u64 = 16;
 /// Limit of timed runs; old ones lose weight beyond it.
 const MOST_TIMED: u32 = 64;
+/// A startup on a busy machine takes up to so many times as long as one that was measured.
+const SLOWER_STARTUP: u32 = 5;
 /// First runs of a child, which are slower: it still finds out which pages are written.
 const LEARNING_RUNS: u64 = 128;
 /// Maximum number of system calls that are traced before the input is used, each for some
@@ -48,7 +52,9 @@ const LONGEST_PAUSE: u64 = 1 << 20;
 
 /// The first value of `enum ffuzz_why` (`runtime/channel.h`) that concerns all runs.
 const WHY_EVERY_RUN: u32 = 32;
-/// `FFUZZ_WHY_PROLOGUE`.
+/// `FFUZZ_WHY_PROCESS`, `FFUZZ_WHY_CALL`, `FFUZZ_WHY_PROLOGUE`.
+const WHY_PROCESS: u32 = 1;
+const WHY_CALL: u32 = 2;
 const WHY_PROLOGUE: u32 = 7;
 const WHY: [&str; 8] = [
     "",
@@ -84,6 +90,8 @@ pub(super) struct Policy {
     /// Runs of the current child, and the mean time of a run of its last batch.
     of_child: u64,
     work: Duration,
+    /// The longest time by which a run with fork was longer: that of the startup.
+    startup: Duration,
     /// Runs that were timed, and those of them that took longer than their forks.
     timed: (u32, u32),
     /// Maximum number of system calls before the snapshot, and how often it was lowered.
@@ -159,6 +167,7 @@ impl Policy {
             recent: (0, 0),
             of_child: 0,
             work: Duration::ZERO,
+            startup: Duration::ZERO,
             timed: (0, 0),
             prologue,
             shortened: 0,
@@ -214,6 +223,7 @@ impl Policy {
     /// Compares a run of the last batch with the same run by fork. Only which one took longer is counted,
     /// not by how much, so that one pause of the machine changes little.
     fn note_fork_time(&mut self, fork: Duration) {
+        self.startup = self.startup.max(fork.saturating_sub(self.work));
         if self.of_child < LEARNING_RUNS {
             return;
         }
@@ -230,13 +240,39 @@ impl Policy {
     }
 }
 
+/// `detail`: a system call where the reason is one, else an error number or the like.
 fn words(why: u32, detail: u32) -> String {
+    let call = || match Sysno::new(detail as usize) {
+        Some(call) => call.name().to_owned(),
+        None => format!("number {detail}"),
+    };
     let known = match why.checked_sub(WHY_EVERY_RUN) {
         None => WHY.get(why as usize),
         Some(place) => WHY_ALL.get(place as usize),
     };
     let known = known.copied().unwrap_or("for an unknown reason");
-    if detail == 0 { known.into() } else { format!("{known} ({detail})") }
+    match why {
+        WHY_PROCESS => format!("{known} ({})", call()),
+        WHY_CALL => format!("{known} ({}){}", call(), remedy_of_call(detail)),
+        _ if detail == 0 || why == WHY_PROLOGUE => known.into(),
+        _ => format!("{known} ({detail})"),
+    }
+}
+
+/// What a user can do about a call that cannot be undone.
+fn remedy_of_call(call: u32) -> &'static str {
+    match Sysno::new(call as usize) {
+        Some(
+            Sysno::setuid
+            | Sysno::setgid
+            | Sysno::setreuid
+            | Sysno::setregid
+            | Sysno::setresuid
+            | Sysno::setresgid
+            | Sysno::setgroups,
+        ) => ": start ffuzz as the user that it changes to",
+        _ => "",
+    }
 }
 
 /// Whether the options allow to restore children of this target.
@@ -300,6 +336,11 @@ impl ForkServer {
     pub(super) fn restores(&self) -> bool {
         let is_used = |policy: &Policy| !policy.left && policy.pause.end <= self.execs;
         self.session.runs.is_some() && self.snapshot.as_ref().is_some_and(is_used)
+    }
+
+    /// What a run with fork may take beyond the limit of time, which was measured on runs without the startup.
+    pub(super) fn startup(&self) -> Duration {
+        self.snapshot.as_ref().map_or(Duration::ZERO, |policy| SLOWER_STARTUP * policy.startup)
     }
 
     pub(super) fn snapshot_runs(&self) -> Option<SnapshotRuns> {
@@ -450,7 +491,7 @@ impl ForkServer {
         let text = match why {
             Some((why, detail)) => Some(words(why, detail)),
             None if libc::WIFSIGNALED(status) && libc::WTERMSIG(status) == libc::SIGSYS => {
-                Some(words(1, 0))
+                Some(WHY[WHY_PROCESS as usize].into())
             }
             None => None,
         };
@@ -541,7 +582,8 @@ impl ForkServer {
             if self.seen(RunEnd { exit, ..outcome }) == fork {
                 self.note_difference(input, &snapshot, fork);
             }
-        } else {
+        }
+        if exit != ExitKind::Hang {
             self.note_fork_time(duration);
         }
         self.execs = execs;
@@ -590,8 +632,11 @@ impl ForkServer {
             let (input, at) = (input.to_vec(), Instant::now());
             policy.doubt = Some(Doubt { input, fork, what, at, left: LATER_SECONDS });
         }
+        let is_first = policy.runs.differences == 1;
         policy.of_child = 0;
-        self.shorten_prologue(0);
+        if !is_first {
+            self.shorten_prologue(0);
+        }
         self.end_idle_child(Child::Lasting);
     }
 
@@ -726,7 +771,12 @@ mod tests {
         let names: Vec<&str> = names.collect();
         let border = names.iter().position(|name| name.contains("_RUN = 31")).unwrap();
         assert_eq!((border, names.len() - border - 1), (WHY.len(), WHY_ALL.len()));
-        assert_eq!(words(1, 0), "it starts processes or threads");
+        assert_eq!(words(1, libc::SYS_clone as u32), "it starts processes or threads (clone)");
+        assert!(words(2, libc::SYS_setgroups as u32).ends_with(
+            "cannot be undone (setgroups): start ffuzz as the user that it changes to"
+        ));
+        assert!(words(2, 9_999).ends_with("cannot be undone (number 9999)"));
+        assert!(words(7, 27).ends_with("reads its input"));
         assert_eq!(
             words(33, 25),
             "the kernel has no PAGEMAP_SCAN: Linux 6.7 or newer is needed (25)"
