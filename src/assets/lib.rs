@@ -81,6 +81,12 @@ impl Assets {
         Ok(Self { made: directory.clone(), directory, root })
     }
 
+    /// What was found out about programs without instrumentation.
+    #[must_use]
+    pub fn kept_blocks(&self) -> PathBuf {
+        self.root.join("blocks")
+    }
+
     /// Links to domains that were registered with `ffuzz domains`.
     #[must_use]
     pub fn kept_domains(&self) -> PathBuf {

@@ -250,7 +250,7 @@ impl Code {
 }
 
 /// Bytes of a file's code, and how many of them `.eh_frame` knows.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub(crate) struct Known {
     code: u64,
     known: u64,
@@ -262,6 +262,14 @@ impl Known {
         let refused = blocks.refused.iter().map(|(range, _)| range);
         let known = blocks.ranges.iter().chain(refused).map(bytes).sum();
         Self { code: executable(file).map(|range| bytes(&range)).sum(), known }
+    }
+
+    pub(crate) fn words(self) -> [u64; 2] {
+        [self.code, self.known]
+    }
+
+    pub(crate) fn from_words([code, known]: [u64; 2]) -> Self {
+        Self { code, known }
     }
 
     /// What is not known is most of it, whatever the start-up code of the compiler has.

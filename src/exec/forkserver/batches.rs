@@ -289,8 +289,8 @@ impl ForkServer {
                         self.end_slow_child(started.saturating_sub(1))?;
                         return Ok(BatchEnd::Cut { finished });
                     }
-                    let limit = self.settings.timeout
-                        + if present == 0 { START_TIME } else { startup };
+                    let limit =
+                        self.settings.timeout + if present == 0 { START_TIME } else { startup };
                     if since.elapsed() >= limit {
                         return self.end_slow_child(started.saturating_sub(1));
                     }

@@ -772,9 +772,11 @@ mod tests {
         let border = names.iter().position(|name| name.contains("_RUN = 31")).unwrap();
         assert_eq!((border, names.len() - border - 1), (WHY.len(), WHY_ALL.len()));
         assert_eq!(words(1, libc::SYS_clone as u32), "it starts processes or threads (clone)");
-        assert!(words(2, libc::SYS_setgroups as u32).ends_with(
-            "cannot be undone (setgroups): start ffuzz as the user that it changes to"
-        ));
+        assert!(
+            words(2, libc::SYS_setgroups as u32).ends_with(
+                "cannot be undone (setgroups): start ffuzz as the user that it changes to"
+            )
+        );
         assert!(words(2, 9_999).ends_with("cannot be undone (number 9999)"));
         assert!(words(7, 27).ends_with("reads its input"));
         assert_eq!(

@@ -8,9 +8,11 @@
 mod compares;
 mod counted;
 mod detours;
+mod entry;
 mod error;
 mod executed;
 mod functions;
+
 mod table;
 
 use std::ffi::OsString;
@@ -31,6 +33,7 @@ use super::trace::Code;
 use super::{TargetError, channel};
 use compares::CompareSite;
 use detours::{Amount, CountedBy, Detours};
+use entry::Entries;
 pub use error::NativeError;
 use ffuzz_engine::domain::Site;
 
@@ -61,8 +64,6 @@ struct Compared {
     version: Version,
     /// Number of the first one.
     first: u32,
-    /// In the order of their numbers.
-    sites: Vec<CompareSite>,
 }
 
 /// Tells whether a file is still the one that was read.
@@ -102,12 +103,14 @@ impl Native {
         let choice = native.modules.as_deref().map_or(Choice::Own, Choice::parse);
         let amount = Amount::of(&native.domains);
         let mut table = table::Table::counting(amount);
+        let entries = Entries::open(&options.places);
         let mut compared = Vec::new();
         let (mut is_empty, mut known) = (true, Known::default());
         for path in objects.chosen(&choice, program) {
             is_empty = false;
             let unreadable = |source| NativeError::Unreadable { path: path.into(), source };
-            compared.extend(add(&mut table, path, amount, &mut known).map_err(unreadable)?);
+            compared
+                .extend(add(&mut table, path, amount, (&entries, &mut known)).map_err(unreadable)?);
         }
         if is_empty {
             return Err(NativeError::NoSuchModule { names: objects.names() }.into());
@@ -161,12 +164,16 @@ impl Native {
     /// The places of comparisons: `FILE+OFFSET` unless there is debug information, and the function.
     pub(super) fn sites(&self) -> Vec<Site> {
         let of_file = |compared: &Compared| {
+            if is_language(&compared.path) {
+                return None;
+            }
             let code = Code::decoded(&compared.path)?;
-            let numbered = compared.sites.iter().zip(compared.first..);
+            let bytes = fs::read(&compared.path).ok()?;
+            let sites = compares::sites(&object::File::parse(&*bytes).ok()?, code.blocks());
             let site = |(site, number): (&CompareSite, u32)| {
                 code.site("log", number, site.at, &site.what())
             };
-            Some(numbered.map(site).collect::<Vec<_>>())
+            Some(sites.iter().zip(compared.first..).map(site).collect::<Vec<_>>())
         };
         self.compared.iter().filter_map(of_file).flatten().collect()
     }
@@ -271,21 +278,15 @@ fn add(
     table: &mut table::Table,
     path: &Path,
     amount: Amount,
-    known: &mut Known,
+    (entries, known): (&Entries, &mut Known),
 ) -> io::Result<Option<Compared>> {
     let data = fs::metadata(path)?;
     let bytes = fs::read(path)?;
-    let Ok(file) = object::File::parse(&*bytes) else { return Ok(None) };
-    let blocks = Blocks::decoded(&file);
-    *known += Known::of(&file, &blocks);
-    let (sites, detours) = if is_language(path) {
-        Default::default()
-    } else {
-        (compares::sites(&file, &blocks), detours::of(&file, &blocks, amount))
-    };
+    let Some(entry) = entries.entry(path, &bytes, amount) else { return Ok(None) };
+    *known += entry.known;
     let id =
         table::FileId { device: data.dev(), inode: data.ino(), identity: counted::identity(path) };
-    let first = table.add(&file, &blocks, &sites, &detours, id);
+    let first = table.add(&entry, id);
     let version = Version::of(&data);
-    Ok(Some(Compared { path: path.into(), version, first, sites }))
+    Ok(Some(Compared { path: path.into(), version, first }))
 }

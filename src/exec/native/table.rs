@@ -6,9 +6,8 @@ use std::os::fd::OwnedFd;
 use ffuzz_sys::memory;
 use object::{Object, ObjectSegment};
 
-use super::compares::CompareSite;
-use super::detours::{Amount, Detours};
-use crate::blocks::Blocks;
+use super::detours::Amount;
+use super::entry::Entry;
 
 const MAGIC: u32 = u32::from_le_bytes(*b"FFBK");
 /// Bytes of the header.
@@ -49,48 +48,19 @@ impl Table {
     }
 
     /// A file without blocks is left out. Returns the number of its first site.
-    pub(super) fn add(
-        &mut self,
-        file: &object::File<'_>,
-        blocks: &Blocks,
-        sites: &[CompareSite],
-        detours: &Detours,
-        id: FileId,
-    ) -> u32 {
-        let byte = |start: &u64| Some((u32::try_from(*start).ok()?, byte_at(file, *start)?));
-        let (at, bytes): (Vec<u32>, Vec<u8>) = blocks.starts.iter().filter_map(byte).unzip();
+    pub(super) fn add(&mut self, entry: &Entry, id: FileId) -> u32 {
         let first = self.sites;
-        let Some(count) = u32::try_from(at.len()).ok().filter(|count| *count > 0) else {
+        let [blocks, sites, edges, code, jumps, fields] = entry.head;
+        if blocks == 0 {
             return first;
-        };
-        let none = Detours::default();
-        let detours = if at.len() == detours.counted_by.len() { detours } else { &none };
-        let head = [
-            count,
-            sites.len() as u32,
-            first,
-            id.identity,
-            detours.edges,
-            detours.code.len() as u32,
-            detours.jumps.len() as u32,
-            detours.fields.len() as u32,
-        ];
-        let jumps = detours.jumps.iter().flat_map(|(at, to)| [*at, *to]);
-        let words = at.iter().copied().chain(jumps).chain(detours.fields.iter().copied());
+        }
+        let head = [blocks, sites, first, id.identity, edges, code, jumps, fields];
         self.bytes.extend([id.device, id.inode].iter().flat_map(|word| word.to_le_bytes()));
         self.bytes.extend(head.iter().flat_map(|word| word.to_le_bytes()));
-        self.bytes.extend(words.flat_map(u32::to_le_bytes));
-        self.bytes.extend(bytes);
-        let counts = detours.counted_by.iter().map(|by| *by as u8);
-        self.bytes.extend(counts.chain(std::iter::repeat(0)).take(at.len()));
-        self.bytes.extend(&detours.code);
-        self.bytes.resize(self.bytes.len().next_multiple_of(8), 0);
-        for site in sites {
-            site.write(byte_at(file, site.at).unwrap_or_default(), &mut self.bytes);
-        }
-        self.sites += sites.len() as u32;
+        self.bytes.extend(&entry.body);
+        self.sites += sites;
         self.files += 1;
-        self.blocks += at.len();
+        self.blocks += blocks as usize;
         self.bytes[4..8].copy_from_slice(&self.files.to_le_bytes());
         first
     }
@@ -114,7 +84,7 @@ impl Table {
 }
 
 /// What the file has in memory at this address.
-fn byte_at(file: &object::File<'_>, address: u64) -> Option<u8> {
+pub(super) fn byte_at(file: &object::File<'_>, address: u64) -> Option<u8> {
     let mut segments = file.segments();
     let segment = segments
         .find(|segment| address.wrapping_sub(segment.address()) < segment.file_range().1)?;
@@ -123,8 +93,9 @@ fn byte_at(file: &object::File<'_>, address: u64) -> Option<u8> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::detours::CountedBy;
+    use super::super::detours::{CountedBy, Detours};
     use super::*;
+    use crate::blocks::Blocks;
 
     #[test]
     fn the_layout_is_that_of_the_header() {
@@ -135,7 +106,7 @@ mod tests {
         let file = object::File::parse(&*own).unwrap();
         let mut table = Table::default();
         let id = FileId { device: 1, inode: 2, identity: 9 };
-        table.add(&file, &Blocks::default(), &[], &Detours::default(), id);
+        table.add(&Entry::of(&file, &Blocks::default(), &[], &Detours::default()), id);
         assert_eq!((table.bytes(), table.blocks()), (&b"FFBK\0\0\0\0\0\0\0\0\0\0\0\0"[..], 0));
         assert_eq!(Table::counting(Amount::Executions).bytes()[8..], [1, 0, 0, 0, 0, 0, 0, 0]);
         let entry = file.entry();
@@ -148,7 +119,7 @@ mod tests {
             counted_by: vec![CountedBy::Copy, CountedBy::Breakpoint, CountedBy::Others],
         };
         let blocks = Blocks { starts, ..Blocks::default() };
-        let first = table.add(&file, &blocks, &[], &detours, id);
+        let first = table.add(&Entry::of(&file, &blocks, &[], &detours), id);
         assert_eq!(first, 1);
         assert_eq!(table.blocks(), 3);
         let word = |at: usize| u32::from_le_bytes(table.bytes()[at..at + 4].try_into().unwrap());
