@@ -76,7 +76,7 @@ impl Direct {
             self.setup.add_runtime(&mut env);
         }
         let start = Instant::now();
-        self.strays.sweep_if_due(start, |_| false);
+        self.strays.sweep_if_due(start, |_| false, || self.setup.leave.is_asked());
         let mut process = process::launch(Launch {
             argv: &self.setup.argv,
             env: &env,

@@ -178,8 +178,12 @@ impl ForkServer {
         NoRun::Lost(describe_end(self.session.process.wait_for(Duration::from_millis(200))))
     }
 
-    /// Restarts the target after its fork server died. Its domains must be the same as before.
+    /// Restarts the target after its fork server died, unless the campaign is over. Its domains must be the same as
+    /// before.
     fn start_again(&mut self, how: String) -> Result<(), TargetError> {
+        if self.setup.leave.is_asked() {
+            return Err(TargetError::Interrupted);
+        }
         let _wait = Wait::begin("the target has not restarted");
         self.kill_child(libc::SIGKILL);
         (self.child, self.last) = (None, 0);

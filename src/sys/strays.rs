@@ -67,12 +67,18 @@ impl Strays {
     }
 
     /// Ends those that exist, if it is time for a search; to be called between two runs. Those that were
-    /// started at a moment that is `spared`, as time since the machine's start, are left alone.
-    pub fn sweep_if_due(&mut self, now: Instant, spared: impl Fn(Duration) -> bool) {
+    /// started at a moment that is `spared`, as time since the machine's start, are left alone. The search ends early
+    /// once `is_over`.
+    pub fn sweep_if_due(
+        &mut self,
+        now: Instant,
+        spared: impl Fn(Duration) -> bool,
+        is_over: impl Fn() -> bool,
+    ) {
         if now < self.next {
             return;
         }
-        let found = sweep(Some(self.mark), spared);
+        let found = sweep(Some(self.mark), spared, is_over);
         let pause = match found {
             0 => CALM.max(now.elapsed() * CALM_SHARE),
             1..MANY => BUSY.max(now.elapsed() * BUSY_SHARE),
@@ -110,7 +116,7 @@ impl Adopted {
     /// Reaps those that have ended, if it is time for a search.
     pub fn reap_if_due(&mut self) {
         if std::process::id() == 1 && Instant::now() >= self.next {
-            sweep(None, |_| true);
+            sweep(None, |_| true, || false);
             self.next = Instant::now() + CALM;
         }
     }
@@ -118,20 +124,26 @@ impl Adopted {
 
 pub(super) fn end_all(mark: u64) {
     let deadline = Instant::now() + LAST_LOOKS_END;
+    let is_over = || Instant::now() > deadline;
     for _ in 0..LAST_LOOKS {
-        if sweep(Some(mark), |_| false) == 0 || Instant::now() > deadline {
+        if sweep(Some(mark), |_| false, is_over) == 0 || is_over() {
             break;
         }
     }
 }
 
 /// Kills orphans of this mark, if one is given. Those that this process has adopted, because it is the first one of a container, are
-/// reaped. Returns how many were killed.
-fn sweep(mark: Option<u64>, spared: impl Fn(Duration) -> bool) -> usize {
+/// reaped. Returns how many were killed. Asks `is_over` before each process: a search can take seconds if thousands
+/// of them share the cores.
+fn sweep(
+    mark: Option<u64>,
+    spared: impl Fn(Duration) -> bool,
+    is_over: impl Fn() -> bool,
+) -> usize {
     let started = started();
     let (own, session) = (std::process::id().cast_signed(), getsid(None).map_or(0, Pid::as_raw));
     let mut killed = Vec::new();
-    for pid in numbers("/proc") {
+    for pid in numbers("/proc").take_while(|_| !is_over()) {
         let Some(process) = Orphan::read(pid) else { continue };
         if process.session == session || started.contains(&pid) {
             continue;
@@ -152,7 +164,9 @@ fn sweep(mark: Option<u64>, spared: impl Fn(Duration) -> bool) -> usize {
     }
     let deadline = Instant::now() + END;
     for pid in &killed {
-        wait_for_end(*pid, deadline.saturating_duration_since(Instant::now()));
+        if !is_over() {
+            wait_for_end(*pid, deadline.saturating_duration_since(Instant::now()));
+        }
         reap(*pid);
     }
     killed.len()
@@ -224,11 +238,15 @@ mod tests {
         // It may send its parent a signal.
         let parent = Orphan::read(first).unwrap().parent;
         assert_ne!(parent, std::process::id().cast_signed());
-        one.sweep_if_due(one.next - Duration::from_millis(1), |_| false);
+        one.sweep_if_due(one.next - Duration::from_millis(1), |_| false, || false);
         assert!(lives(first), "it is not time yet");
         one.next = Instant::now();
-        one.sweep_if_due(Instant::now(), |since| since + Duration::from_millis(20) >= before);
+        let is_spared = |since| since + Duration::from_millis(20) >= before;
+        one.sweep_if_due(Instant::now(), is_spared, || false);
         assert!(lives(first), "spared");
+        one.next = Instant::now();
+        one.sweep_if_due(Instant::now(), |_| false, || true);
+        assert!(lives(first), "the search was left");
         one.clear();
         assert!(!lives(first) && lives(second));
         drop(other);

@@ -218,7 +218,7 @@ impl ForkServer {
                 let server = &self.session.process;
                 let patience = patience.get_or_insert_with(|| Patience::new(server));
                 // Should it report it later, that is not the end of a run.
-                if patience.is_over(server, Some(child)).is_some() {
+                if patience.is_over(server, Some(child), &mut self.setup.leave).is_some() {
                     return;
                 }
             }
@@ -359,8 +359,8 @@ impl ForkServer {
             self.kill_child(libc::SIGKILL);
             let server = &self.session.process;
             let patience = patience.get_or_insert_with(|| Patience::new(server));
-            if let Some(how) = patience.is_over(server, self.child) {
-                return Err(NoRun::Lost(how.into()));
+            if let Some(end) = patience.is_over(server, self.child, &mut self.setup.leave) {
+                return Err(end);
             }
         }
         Ok(hung)

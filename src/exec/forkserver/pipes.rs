@@ -132,8 +132,8 @@ impl ForkServer {
             }
             let server = &self.session.process;
             let patience = patience.get_or_insert_with(|| Patience::new(server));
-            if let Some(how) = patience.is_over(server, child) {
-                return Err(NoRun::Lost(how.into()));
+            if let Some(end) = patience.is_over(server, child, &mut self.setup.leave) {
+                return Err(end);
             }
         }
     }
