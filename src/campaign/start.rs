@@ -164,6 +164,7 @@ pub(super) fn assemble(
         rng_seed: options.rng_seed.unwrap_or_else(seed_of_the_day),
     };
     let mut fuzzer = Fuzzer::new(target.runner, target.mutators, dictionary, plan);
+    fuzzer.allow_for_load(options.target.timeout == TimeoutSpec::Auto);
     let mut statistics = Statistics::new(fuzzer.target().domains().len());
     if output.resumed() {
         let earlier = Earlier::read(output.instance_dir());

@@ -2,6 +2,7 @@
 
 mod bare;
 mod batches;
+pub(crate) mod delay;
 mod helpers;
 mod notes;
 mod patience;
@@ -265,6 +266,11 @@ impl ForkServer {
             (None, channel) => channel.map(Channel::log).unwrap_or_default(),
         };
         Observation { index, exit, duration, edges: maps.edges(), dsf: maps.dsf(), comparisons }
+    }
+
+    /// The process of the present run: the fork server's own as long as there is no child.
+    fn running(&self) -> i32 {
+        self.child.filter(|pid| *pid > 0).unwrap_or_else(|| self.session.process.pid())
     }
 
     /// Kills the last child if it is one of this fork server: its number came from the target.

@@ -270,6 +270,11 @@ impl<M: ForeignMutators> Fuzzer<M> {
         self.runner.settings_mut().timeout = timeout;
     }
 
+    /// See [`RunSettings::allow_for_load`](super::executor::RunSettings::allow_for_load).
+    pub fn allow_for_load(&mut self, allow: bool) {
+        self.runner.settings_mut().allow_for_load = allow;
+    }
+
     /// Runs are given up once the request is there, see [`Executor::stop_on`].
     ///
     /// [`Executor::stop_on`]: super::executor::Executor::stop_on

@@ -2,6 +2,7 @@
 
 use std::time::{Duration, Instant};
 
+use super::delay::Delay;
 use super::patience::{self, Patience};
 use super::soft::SoftLimit;
 use super::{ForkServer, GRACE, NoRun, Pass};
@@ -269,7 +270,7 @@ impl ForkServer {
         let loops = self.setup.persistent() || present == 0;
         // The current case, and since when it is known to run.
         let (mut present, mut since) = (present, start);
-        let mut cut = false;
+        let (mut cut, mut delay) = (false, Delay::new(&self.settings));
         loop {
             let progress = self.wait(slice)?;
             if matches!(progress, Progress::Underway { .. }) && !cut && self.is_too_long(start) {
@@ -280,6 +281,7 @@ impl ForkServer {
                 Progress::Underway { started } if started > present => {
                     (present, since) = (started, Instant::now());
                     soft.iter_mut().for_each(SoftLimit::restart);
+                    delay.restart();
                 }
                 Progress::Underway { started } => {
                     let is_ready = started > 0 || !loops;
@@ -290,7 +292,7 @@ impl ForkServer {
                     }
                     let limit = self.settings.timeout
                         + if present == 0 { START_TIME } else { Duration::ZERO };
-                    if since.elapsed() >= limit {
+                    if !delay.allows(self.running(), since.elapsed(), limit) {
                         return self.end_slow_child(started.saturating_sub(1));
                     }
                     if self.setup.leave.is_due() {
