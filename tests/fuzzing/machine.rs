@@ -8,7 +8,7 @@ use nix::sched::{CpuSet, sched_getaffinity, sched_setaffinity};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
-use common::{Finished, Job, SmallDisk, TestDir, plain, skip, target};
+use common::{Finished, Job, Running, SmallDisk, TestDir, plain, skip, target, wait_until};
 
 fn good() -> PathBuf {
     target("outcomes.c", "")
@@ -297,4 +297,33 @@ fn a_limit_that_cuts_most_runs_is_reported() {
     let dir = TestDir::with_seed("A");
     let done = dir.fuzz("-s 1 -E 300 -t 20", &target("busy.c", "-DSHY"), "").run().expect(0);
     done.says("runs were cut by the time limit of 20 ms; set a longer one (-t 100)");
+}
+
+#[test]
+fn what_a_killed_fuzzer_has_left_ends_with_the_next_start() {
+    let state = |pid: &i32| {
+        let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+        stat.rsplit_once(") ").and_then(|(_, rest)| rest.chars().next())
+    };
+    let dir = TestDir::with_seed("A");
+    let target = target("stopping.c", "");
+    let options = "-t 300000 --run-mode fork --";
+    let start = |input: &str, dir: &TestDir| {
+        dir.ffuzz(&format!("-i {input} -o out -V 100 {options}")).arg(target.clone()).start()
+    };
+    let stopped = |run: &Running| {
+        wait_until("a stopped child", || run.processes().iter().any(|pid| state(pid) == Some('T')));
+        run.processes().into_iter().find(|pid| state(pid) == Some('T')).unwrap()
+    };
+    // Another folder has nothing to do with it.
+    let elsewhere = TestDir::with_seed("A");
+    let (mut first, mut other) = (start("in", &dir), start("in", &elsewhere));
+    let (left, others) = (stopped(&first), stopped(&other));
+    first.kill_with_guards();
+    other.kill_with_guards();
+    assert_eq!([state(&left), state(&others)], [Some('T'); 2], "it is left");
+    let again = start("-", &dir);
+    wait_until("the end of what was left", || matches!(state(&left), None | Some('Z')));
+    assert_eq!(state(&others), Some('T'));
+    drop(again);
 }
