@@ -76,6 +76,7 @@ impl Door for Campaign {
 
     fn timed_out(&mut self) {
         self.outside.statistics.total_timeouts += 1;
+        self.outside.statistics.timeouts_here += 1;
     }
 
     fn was_cut(&mut self) {

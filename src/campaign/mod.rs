@@ -6,6 +6,7 @@
 mod blocked;
 mod confirm;
 mod coverage_files;
+mod cuts;
 mod door;
 mod dry_run;
 mod error;

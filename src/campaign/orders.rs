@@ -182,6 +182,7 @@ fn set(
         options.target.timeout = TimeoutSpec::Fixed(timeout);
         fuzzer.admission.options.longest_timeout = None;
         fuzzer.set_timeout(timeout);
+        fuzzer.allow_for_load(false);
     }
     if let Some(schedule) = *schedule {
         fuzzer.scheduler.change_schedule(schedule);

@@ -4,6 +4,7 @@ use std::cell::OnceCell;
 use std::time::{Duration, Instant};
 
 use super::blocked::Blocked;
+use super::cuts::Cuts;
 use super::statistics::{Statistics, snapshot};
 use crate::config::options::{Options, Wanted};
 use crate::crashes::triage::Follower;
@@ -27,6 +28,7 @@ pub(super) struct Reports {
     /// Read from the target's files when the first name is asked for.
     names: OnceCell<KeyNames>,
     pub(super) blocked: Blocked,
+    cuts: Cuts,
     /// The triage of crashes; None if it is switched off.
     pub(super) triage: Option<Follower>,
     /// What is fuzzed, by whom and how, as far as it never changes.
@@ -44,6 +46,7 @@ impl Reports {
             log: FuzzFactoryLog::new(output.instance_dir(), output.resumed()),
             names: OnceCell::new(),
             blocked: Blocked::default(),
+            cuts: Cuts::default(),
             triage: None,
             setup: Setup {
                 pid: std::process::id(),
@@ -98,6 +101,10 @@ impl Reports {
             self.warn(error.to_string());
         }
         self.report_notes(fuzzer);
+        let (runs, timeouts) = (fuzzer.target().execs(), statistics.timeouts_here);
+        if let Some(warning) = self.cuts.warning(runs, timeouts, fuzzer.timeout()) {
+            self.warn(warning);
+        }
         statistics.look_at_load(fuzzer);
         let snapshot = self.snapshot(fuzzer, statistics);
         self.bus.send(&Event::Tick(Box::new(snapshot)));

@@ -77,6 +77,7 @@ fn open_parts(
     check_core_pattern(&options.target)?;
     let (mut dictionary, mut not_loaded) = load_dictionaries(&options.mutation.dictionaries)?;
     let mut output = OutputDir::open(&options.output, options.input == Input::Resume)?;
+    let abandoned = exec::end_abandoned(output.instance_dir());
     // From here on code of the user's runs: its init functions have the limit, too. Until all is loaded,
     // signals end the process at once.
     underway::stop_on(&stop);
@@ -133,6 +134,12 @@ fn open_parts(
     if let Some(line) = fuzzer.target().introduction() {
         outside.reports.note(line);
     }
+    if abandoned > 0 {
+        let end = "they were left by a fuzzer that was killed";
+        outside
+            .reports
+            .note(format!("processes of this output folder that were ended: {abandoned}; {end}"));
+    }
     outside.reports.report_notes(fuzzer);
     report_domains(options, fuzzer, &mut outside.reports);
     not_loaded.into_iter().for_each(|warning| outside.warn(warning));
@@ -164,6 +171,7 @@ pub(super) fn assemble(
         rng_seed: options.rng_seed.unwrap_or_else(seed_of_the_day),
     };
     let mut fuzzer = Fuzzer::new(target.runner, target.mutators, dictionary, plan);
+    fuzzer.allow_for_load(options.target.timeout == TimeoutSpec::Auto);
     let mut statistics = Statistics::new(fuzzer.target().domains().len());
     if output.resumed() {
         let earlier = Earlier::read(output.instance_dir());

@@ -136,6 +136,8 @@ impl Spent {
 pub struct RunSettings {
     /// Wall time after which a run is a hang.
     pub timeout: Duration,
+    /// A run may take longer as long as other programs keep its process from a core.
+    pub allow_for_load: bool,
     /// [`Executor::run`] may cut runs that compute for longer than this ([`ExitKind::Cut`]), in processor time of
     /// the target; [`Executor::observe`] does not, except those that log and take many times as long.
     pub soft_limit: Option<Duration>,
@@ -158,6 +160,7 @@ impl RunSettings {
     pub fn new(timeout: Duration) -> Self {
         Self {
             timeout,
+            allow_for_load: false,
             soft_limit: None,
             show_every_run: false,
             watch_domains: false,

@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use super::delivery::{Feed, InputDelivery};
+use super::forkserver::delay::Delay;
 use super::launcher::Setup;
 use super::maps::{CLASSIC_MAP, LEGACY_KEYS, Maps};
 use super::{RunEnd, TargetError, blocked, exit_kind, words};
@@ -76,7 +77,7 @@ impl Direct {
             self.setup.add_runtime(&mut env);
         }
         let start = Instant::now();
-        self.strays.sweep_if_due(start, |_| false);
+        self.strays.sweep_if_due(start, |_| false, || self.setup.leave.is_asked());
         let mut process = process::launch(Launch {
             argv: &self.setup.argv,
             env: &env,
@@ -111,11 +112,16 @@ impl Direct {
 
     /// None if it exceeds the timeout.
     fn wait(&mut self, process: &mut Process, start: Instant) -> Result<Option<i32>, TargetError> {
+        let (limit, mut delay) = (self.settings.timeout, Delay::new(&self.settings));
         loop {
-            let left = self.settings.timeout.saturating_sub(start.elapsed());
-            let status = process.wait_for(left.min(SLICE));
-            if status.is_some() || left.is_zero() {
-                return Ok(status);
+            let elapsed = start.elapsed();
+            let left = limit.saturating_sub(elapsed);
+            let slice = if left.is_zero() { SLICE } else { left.min(SLICE) };
+            if !delay.allows(process.pid(), elapsed, limit) {
+                return Ok(process.try_wait());
+            }
+            if let Some(status) = process.wait_for(slice) {
+                return Ok(Some(status));
             }
             if self.setup.leave.is_due() {
                 return Err(TargetError::Interrupted);

@@ -2,6 +2,7 @@
 
 mod bare;
 mod batches;
+pub(crate) mod delay;
 mod helpers;
 mod notes;
 mod patience;
@@ -178,8 +179,12 @@ impl ForkServer {
         NoRun::Lost(describe_end(self.session.process.wait_for(Duration::from_millis(200))))
     }
 
-    /// Restarts the target after its fork server died. Its domains must be the same as before.
+    /// Restarts the target after its fork server died, unless the campaign is over. Its domains must be the same as
+    /// before.
     fn start_again(&mut self, how: String) -> Result<(), TargetError> {
+        if self.setup.leave.is_asked() {
+            return Err(TargetError::Interrupted);
+        }
         let _wait = Wait::begin("the target has not restarted");
         self.kill_child(libc::SIGKILL);
         (self.child, self.last) = (None, 0);
@@ -261,6 +266,11 @@ impl ForkServer {
             (None, channel) => channel.map(Channel::log).unwrap_or_default(),
         };
         Observation { index, exit, duration, edges: maps.edges(), dsf: maps.dsf(), comparisons }
+    }
+
+    /// The process of the present run: the fork server's own as long as there is no child.
+    fn running(&self) -> i32 {
+        self.child.filter(|pid| *pid > 0).unwrap_or_else(|| self.session.process.pid())
     }
 
     /// Kills the last child if it is one of this fork server: its number came from the target.

@@ -30,7 +30,7 @@ use ffuzz_sys::memory::SharedMap;
 use ffuzz_sys::process::{self, Launch, OutputTo, Process};
 use ffuzz_sys::stdio;
 use ffuzz_sys::stop::{Leave, StopRequest};
-use ffuzz_sys::strays::Strays;
+use ffuzz_sys::strays::{self, Strays};
 use ffuzz_sys::wire::{self, WordReader, WordWriter};
 
 /// Descriptors of AFL's protocol in the target.
@@ -39,6 +39,9 @@ pub(super) const STATUS_FD: i32 = 199;
 
 /// The output of a target that nobody wants goes there.
 const NULL: &str = "/dev/null";
+
+/// Variable of the target with the folder of its instance, as AFL sets it.
+const INSTANCE: &str = "__AFL_OUT_DIR";
 
 /// Bytes of its output, time of its second start and letters of the line, for a target that ends at its start.
 const PART: usize = 64 << 10;
@@ -344,7 +347,7 @@ impl Setup {
         .collect();
         let mut set = |name: &str, value: OsString| env.push((name.into(), Some(value)));
         if let Some(dir) = &self.instance_dir {
-            set("__AFL_OUT_DIR", dir.clone().into_os_string());
+            set(INSTANCE, dir.clone().into_os_string());
         }
         let extra = self.options.extra_env.iter();
         env.extend(extra.map(|(name, value)| (name.clone(), Some(value.clone()))));
@@ -374,6 +377,12 @@ fn without_source(
         },
     };
     Ok((None, Some(Emulator::prepare(options, (program, traits.kin), because.into())?)))
+}
+
+/// Ends what earlier fuzzers have left in this instance folder, which no other one uses now. Returns the number of
+/// processes.
+pub fn end_abandoned(instance: &Path) -> usize {
+    strays::end_abandoned(INSTANCE, instance.as_os_str())
 }
 
 /// A fork server after its hello.

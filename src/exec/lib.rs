@@ -44,7 +44,7 @@ pub use error::TargetError;
 pub use forkserver::ForkServer;
 pub use fresh::{Ended, Fresh, FreshOptions};
 pub use hooked::Hooked;
-pub use launcher::{InputFrom, Setup};
+pub use launcher::{InputFrom, Setup, end_abandoned};
 pub use native::{Copied, NativeError};
 pub use parts::{build_of, parts};
 pub use preload::PreloadError;

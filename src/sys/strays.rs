@@ -7,14 +7,17 @@
 //! adopt orphans itself (`PR_SET_CHILD_SUBREAPER`): a program that signals its parent after that one has ended would
 //! signal the fuzzer. There is no search during a run: only now and then, and at the end.
 
+use std::ffi::OsStr;
 use std::fs;
+use std::os::fd::AsRawFd;
+use std::os::unix::ffi::OsStrExt;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use nix::unistd::{Pid, getsid};
 
-use super::process::{numbers, send, stat, wait_for_end};
+use super::process::{Doing, doing_of, numbers, pidfd, send, stat, wait_for_end};
 
 /// Begins the line of `/proc/PID/limits` with the mark, also in the script of the guard.
 pub(super) const MARKED_LINE: &str = "Max file locks";
@@ -34,6 +37,9 @@ const LAST_LOOKS: usize = 64;
 const LAST_LOOKS_END: Duration = Duration::from_secs(3);
 /// For the processes that a search killed, until they are gone.
 const END: Duration = Duration::from_secs(1);
+
+/// Links in `/proc/PID` of processes for which paths and process ids mean the same.
+const SAME_PLACE: [&str; 3] = ["ns/pid", "ns/mnt", "root"];
 
 /// Processes that the fuzzer started and has not reaped yet.
 static STARTED: Mutex<Vec<i32>> = Mutex::new(Vec::new());
@@ -67,12 +73,18 @@ impl Strays {
     }
 
     /// Ends those that exist, if it is time for a search; to be called between two runs. Those that were
-    /// started at a moment that is `spared`, as time since the machine's start, are left alone.
-    pub fn sweep_if_due(&mut self, now: Instant, spared: impl Fn(Duration) -> bool) {
+    /// started at a moment that is `spared`, as time since the machine's start, are left alone. The search ends early
+    /// once `is_over`.
+    pub fn sweep_if_due(
+        &mut self,
+        now: Instant,
+        spared: impl Fn(Duration) -> bool,
+        is_over: impl Fn() -> bool,
+    ) {
         if now < self.next {
             return;
         }
-        let found = sweep(Some(self.mark), spared);
+        let found = sweep(Some(self.mark), spared, is_over);
         let pause = match found {
             0 => CALM.max(now.elapsed() * CALM_SHARE),
             1..MANY => BUSY.max(now.elapsed() * BUSY_SHARE),
@@ -110,7 +122,7 @@ impl Adopted {
     /// Reaps those that have ended, if it is time for a search.
     pub fn reap_if_due(&mut self) {
         if std::process::id() == 1 && Instant::now() >= self.next {
-            sweep(None, |_| true);
+            sweep(None, |_| true, || false);
             self.next = Instant::now() + CALM;
         }
     }
@@ -118,20 +130,26 @@ impl Adopted {
 
 pub(super) fn end_all(mark: u64) {
     let deadline = Instant::now() + LAST_LOOKS_END;
+    let is_over = || Instant::now() > deadline;
     for _ in 0..LAST_LOOKS {
-        if sweep(Some(mark), |_| false) == 0 || Instant::now() > deadline {
+        if sweep(Some(mark), |_| false, is_over) == 0 || is_over() {
             break;
         }
     }
 }
 
 /// Kills orphans of this mark, if one is given. Those that this process has adopted, because it is the first one of a container, are
-/// reaped. Returns how many were killed.
-fn sweep(mark: Option<u64>, spared: impl Fn(Duration) -> bool) -> usize {
+/// reaped. Returns how many were killed. Asks `is_over` before each process: a search can take seconds if thousands
+/// of them share the cores.
+fn sweep(
+    mark: Option<u64>,
+    spared: impl Fn(Duration) -> bool,
+    is_over: impl Fn() -> bool,
+) -> usize {
     let started = started();
     let (own, session) = (std::process::id().cast_signed(), getsid(None).map_or(0, Pid::as_raw));
     let mut killed = Vec::new();
-    for pid in numbers("/proc") {
+    for pid in numbers("/proc").take_while(|_| !is_over()) {
         let Some(process) = Orphan::read(pid) else { continue };
         if process.session == session || started.contains(&pid) {
             continue;
@@ -152,17 +170,58 @@ fn sweep(mark: Option<u64>, spared: impl Fn(Duration) -> bool) -> usize {
     }
     let deadline = Instant::now() + END;
     for pid in &killed {
-        wait_for_end(*pid, deadline.saturating_duration_since(Instant::now()));
+        if !is_over() {
+            wait_for_end(*pid, deadline.saturating_duration_since(Instant::now()));
+        }
         reap(*pid);
     }
     killed.len()
 }
 
 fn belongs(pid: i32, mark: u64) -> bool {
-    let limits = fs::read_to_string(format!("/proc/{pid}/limits")).unwrap_or_default();
-    let line = limits.lines().find_map(|line| line.strip_prefix(MARKED_LINE));
-    let soft = line.and_then(|line| line.split_ascii_whitespace().next()?.parse().ok());
-    soft == Some(mark)
+    mark_of(pid) == Some(mark)
+}
+
+fn mark_of(pid: i32) -> Option<u64> {
+    let limits = fs::read_to_string(format!("/proc/{pid}/limits")).ok()?;
+    let line = limits.lines().find_map(|line| line.strip_prefix(MARKED_LINE))?;
+    line.split_ascii_whitespace().next()?.parse().ok()
+}
+
+/// Kills what is left of a fuzzer that was killed together with its guard: processes with the mark of a fuzzer that no
+/// longer exists, and with `variable` in their environment. The kernel destroys a shared memory segment with the last of
+/// them. Processes that see other files or other process ids are left alone: their values may mean something else.
+/// Returns how many were killed.
+pub fn end_abandoned(variable: &str, value: &OsStr) -> usize {
+    let wanted = [variable.as_bytes(), b"=", value.as_bytes()].concat();
+    let is_abandoned = |pid: i32| {
+        let fuzzer = mark_of(pid).and_then(|mark| i32::try_from(mark >> 32).ok());
+        let environment = || fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
+        let is_same = |link: &&str| {
+            let [theirs, ours] = [pid.to_string(), "self".into()]
+                .map(|process| fs::read_link(format!("/proc/{process}/{link}")).ok());
+            theirs.is_some() && theirs == ours
+        };
+        fuzzer.is_some_and(|fuzzer| fuzzer > 0 && doing_of(fuzzer) == Doing::Ended)
+            && SAME_PLACE.iter().all(is_same)
+            && environment().split(|byte| *byte == 0).any(|entry| entry == wanted)
+    };
+    // The descriptor comes first: it stays with the process that was looked at.
+    let open = |pid| pidfd(pid).filter(|_| is_abandoned(pid)).map(|process| (pid, process));
+    let found: Vec<_> = numbers("/proc").filter_map(open).collect();
+    for (_, process) in &found {
+        // SAFETY: the descriptor is open; a null pointer stands for the usual information of a signal.
+        unsafe {
+            let none = std::ptr::null::<libc::siginfo_t>();
+            let fd = process.as_raw_fd();
+            libc::syscall(libc::SYS_pidfd_send_signal, fd, libc::SIGKILL, none, 0);
+        }
+    }
+    let deadline = Instant::now() + END;
+    for (pid, _) in &found {
+        wait_for_end(*pid, deadline.saturating_duration_since(Instant::now()));
+    }
+    found.len()
 }
 
 fn reap(pid: i32) {
@@ -224,11 +283,15 @@ mod tests {
         // It may send its parent a signal.
         let parent = Orphan::read(first).unwrap().parent;
         assert_ne!(parent, std::process::id().cast_signed());
-        one.sweep_if_due(one.next - Duration::from_millis(1), |_| false);
+        one.sweep_if_due(one.next - Duration::from_millis(1), |_| false, || false);
         assert!(lives(first), "it is not time yet");
         one.next = Instant::now();
-        one.sweep_if_due(Instant::now(), |since| since + Duration::from_millis(20) >= before);
+        let is_spared = |since| since + Duration::from_millis(20) >= before;
+        one.sweep_if_due(Instant::now(), is_spared, || false);
         assert!(lives(first), "spared");
+        one.next = Instant::now();
+        one.sweep_if_due(Instant::now(), |_| false, || true);
+        assert!(lives(first), "the search was left");
         one.clear();
         assert!(!lives(first) && lives(second));
         drop(other);

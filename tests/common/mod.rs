@@ -379,6 +379,18 @@ impl Running {
         processes(&self.mark)
     }
 
+    /// Ends it and its guards at once, as the kernel does when memory runs out.
+    pub fn kill_with_guards(&mut self) {
+        for pid in self.processes() {
+            let words = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+            if words.split(|byte| *byte == 0).any(|word| word == b"ffuzz-guard") {
+                kill(Pid::from_raw(pid), Signal::SIGKILL).unwrap();
+            }
+        }
+        self.child.kill().unwrap();
+        self.child.wait().unwrap();
+    }
+
     /// SysV segments that this run created. Process ids come round again: one from before its
     /// start is somebody else's.
     pub fn segments(&self) -> Vec<String> {

@@ -5,7 +5,7 @@ use crate::custom::{letters, library, with_libraries};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use common::{Finished, Job, TestDir, target};
+use common::{Finished, Job, TestDir, plain, repository, target};
 
 /// Far more than an end takes on a busy machine, far less than what the campaign would wait for.
 const SOON: Duration = Duration::from_secs(60);
@@ -25,6 +25,17 @@ fn runs_that_are_slower_than_the_limit_of_time() {
     let done = done.expect(0).says("dry run of 1 seeds").says("[!] Time limit was reached");
     done.says("in the dry run, before all seeds were run");
     assert!((2..30).contains(&dir.stat("run_time")), "{}", dir.stat("run_time"));
+}
+
+#[test]
+fn a_fork_server_that_erases_its_reports_is_not_started_again() {
+    for flags in ["", " -DPIPES"] {
+        let dir = TestDir::with_seed("A");
+        let flags = format!("-I{}{flags}", repository("runtime").display());
+        let job = dir.fuzz("-V 2 -t 300000", &plain("erasing.c", &flags), "");
+        soon(job.arg(dir.path("starts"))).expect(0).does_not_say("restarted");
+        assert_eq!(dir.text("starts"), "s", "{flags}");
+    }
 }
 
 #[test]

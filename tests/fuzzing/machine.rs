@@ -2,11 +2,13 @@
 
 use crate::common;
 use std::path::PathBuf;
+use std::process::{Child, Command};
 
+use nix::sched::{CpuSet, sched_getaffinity, sched_setaffinity};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
-use common::{Finished, Job, SmallDisk, TestDir, plain, skip, target};
+use common::{Finished, Job, Running, SmallDisk, TestDir, plain, skip, target, wait_until};
 
 fn good() -> PathBuf {
     target("outcomes.c", "")
@@ -226,4 +228,102 @@ fn a_moment_without_descriptors_while_the_target_starts_again_ends_nothing() {
     running.wait_for("target restarted");
     running.signal(Signal::SIGINT);
     running.finish().expect(0);
+}
+
+/// Programs that compute without an end on one core; they end when dropped.
+struct Rivals(Vec<Child>);
+
+impl Rivals {
+    fn start(core: usize, count: usize) -> Self {
+        let mut set = CpuSet::new();
+        set.set(core).unwrap();
+        let start = |_| {
+            let child = Command::new("sh").args(["-c", "while :; do :; done"]).spawn().unwrap();
+            sched_setaffinity(Pid::from_raw(child.id().cast_signed()), &set).unwrap();
+            child
+        };
+        Self((0..count).map(start).collect())
+    }
+}
+
+impl Drop for Rivals {
+    fn drop(&mut self) {
+        for rival in &mut self.0 {
+            let _ = rival.kill();
+            let _ = rival.wait();
+        }
+    }
+}
+
+fn first_core() -> usize {
+    let set = sched_getaffinity(Pid::from_raw(0)).unwrap();
+    (0..CpuSet::count()).find(|core| set.is_set(*core).unwrap()).unwrap()
+}
+
+/// Runs of 10 ms on a core with eight rivals from the end of the dry run on; the share of them that was cut.
+fn cut_share(mode: &str, flags: &str) -> f64 {
+    let dir = TestDir::with_seed("A");
+    let core = first_core();
+    let job = dir.ffuzz(&format!("-i in -o out -s 1 -E 60 -b {core} --run-mode {mode} --"));
+    let job = job.without_env("AFL_NO_AFFINITY").arg(target("busy.c", flags)).arg("10");
+    let mut running = job.start();
+    running.wait_for("fuzzing; Ctrl-C stops");
+    let rivals = Rivals::start(core, 8);
+    running.finish().expect(0);
+    drop(rivals);
+    dir.stat("total_tmout") as f64 / dir.stat("execs_done") as f64
+}
+
+#[test]
+fn a_run_that_waits_for_a_core_is_not_slow() {
+    for (mode, flags) in [("fork", ""), ("pipe", ""), ("persistent", "-DLOOP")] {
+        let share = cut_share(mode, flags);
+        assert!(share < 0.2, "{mode}: {share}");
+    }
+}
+
+#[test]
+fn a_run_that_sleeps_is_cut_at_a_limit_that_was_derived() {
+    let dir = TestDir::with_seed("A");
+    dir.write("in/slow", "L");
+    let job = dir.ffuzz("-i in -o out -s 1 -E 60 --").arg(target("busy.c", "")).arg("0");
+    let done = job.run().expect(0);
+    done.says("takes longer than the timeout");
+    assert!(dir.stat("total_tmout") > 0 && dir.stat("run_time") < 60, "{:?}", dir.stats());
+}
+
+#[test]
+fn a_limit_that_cuts_most_runs_is_reported() {
+    let dir = TestDir::with_seed("A");
+    let done = dir.fuzz("-s 1 -E 300 -t 20", &target("busy.c", "-DSHY"), "").run().expect(0);
+    done.says("runs were cut by the time limit of 20 ms; set a longer one (-t 100)");
+}
+
+#[test]
+fn what_a_killed_fuzzer_has_left_ends_with_the_next_start() {
+    let state = |pid: &i32| {
+        let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+        stat.rsplit_once(") ").and_then(|(_, rest)| rest.chars().next())
+    };
+    let dir = TestDir::with_seed("A");
+    let target = target("stopping.c", "");
+    let options = "-t 300000 --run-mode fork --";
+    let start = |input: &str, dir: &TestDir| {
+        dir.ffuzz(&format!("-i {input} -o out -V 100 {options}")).arg(target.clone()).start()
+    };
+    let stopped = |run: &Running| {
+        wait_until("a stopped child", || run.processes().iter().any(|pid| state(pid) == Some('T')));
+        run.processes().into_iter().find(|pid| state(pid) == Some('T')).unwrap()
+    };
+    // Another folder has nothing to do with it.
+    let elsewhere = TestDir::with_seed("A");
+    let (mut first, mut other) = (start("in", &dir), start("in", &elsewhere));
+    let (left, others) = (stopped(&first), stopped(&other));
+    first.kill_with_guards();
+    other.kill_with_guards();
+    assert_eq!([state(&left), state(&others)], [Some('T'); 2], "it is left");
+    let again = start("-", &dir);
+    wait_until("the end of what was left", || matches!(state(&left), None | Some('Z')));
+    assert_eq!(state(&others), Some('T'));
+    drop(again);
 }

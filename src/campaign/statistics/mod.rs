@@ -50,6 +50,8 @@ pub(super) struct Statistics {
     pub(super) total_crashes: u64,
     pub(super) saved_hangs: u64,
     pub(super) total_timeouts: u64,
+    /// The same, of this process alone.
+    pub(super) timeouts_here: u64,
     /// Runs that were cut at the soft limit.
     pub(super) cut_runs: u64,
     pub(super) lost_runs: u64,
@@ -125,6 +127,7 @@ impl Statistics {
             total_crashes: 0,
             saved_hangs: 0,
             total_timeouts: 0,
+            timeouts_here: 0,
             cut_runs: 0,
             lost_runs: 0,
             sanitizer_runs_before: 0,

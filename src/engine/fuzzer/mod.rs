@@ -31,7 +31,7 @@ use super::mutate::deterministic::Deterministic;
 use super::mutate::dictionary::Dictionary;
 use super::mutate::donors::DonorPool;
 use super::mutate::foreign::ForeignMutators;
-use super::mutate::{Candidate, Rng};
+use super::mutate::{self, Candidate, Rng};
 use super::runner::{Runner, Runs};
 use super::schedule::bandit::Bandit;
 use super::schedule::{Budget, ScheduleOptions, Scheduler};
@@ -270,6 +270,11 @@ impl<M: ForeignMutators> Fuzzer<M> {
         self.runner.settings_mut().timeout = timeout;
     }
 
+    /// See [`RunSettings::allow_for_load`](super::executor::RunSettings::allow_for_load).
+    pub fn allow_for_load(&mut self, allow: bool) {
+        self.runner.settings_mut().allow_for_load = allow;
+    }
+
     /// Runs are given up once the request is there, see [`Executor::stop_on`].
     ///
     /// [`Executor::stop_on`]: super::executor::Executor::stop_on
@@ -313,6 +318,13 @@ impl<M: ForeignMutators> Fuzzer<M> {
     /// Why the target was restarted since the last call, if it was.
     pub fn take_restart(&mut self) -> Option<String> {
         self.runner.executor_mut().take_restart()
+    }
+
+    /// Frees buffers of batches that are far larger than mutants of this seed.
+    pub(crate) fn release_buffers(&mut self, id: SeedId) {
+        let len = self.corpus[id].data.len();
+        mutate::release(&mut self.batch, len);
+        self.runner.release_buffers(len);
     }
 
     /// Largest useful batch now.

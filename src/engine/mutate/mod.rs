@@ -41,6 +41,22 @@ pub struct Candidate {
     pub origin: Origin,
 }
 
+/// Bytes that all buffers of a batch keep in any case, and those that each of them does.
+const KEPT_BY_ALL: usize = 1 << 20;
+const KEPT_BY_EACH: usize = 4096;
+
+/// Frees buffers that are much larger than mutants of an input of `len` bytes need, if all together are large: else each
+/// place of a batch would keep the buffer of its largest mutant ever.
+pub fn release(batch: &mut [Candidate], len: usize) {
+    if batch.iter().map(|candidate| candidate.bytes.capacity()).sum::<usize>() <= KEPT_BY_ALL {
+        return;
+    }
+    let most = len.saturating_mul(2).max(KEPT_BY_EACH);
+    for candidate in batch.iter_mut().filter(|candidate| candidate.bytes.capacity() > most) {
+        candidate.bytes = Vec::new();
+    }
+}
+
 /// Random number in `0..n`, and 0 if `n` is 0.
 ///
 /// One multiplication and one shift, no division (Lemire, ACM TOMACS 2019, without the rejection

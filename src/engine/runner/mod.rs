@@ -11,8 +11,8 @@ pub const SLOWER: u32 = 5;
 
 use self::record::InputRecord;
 use crate::executor::{Executor, Observation, RunError, RunSettings, StopRequest, TargetInfo};
-use crate::mutate::Candidate;
 use crate::mutate::foreign::{ForeignMutators, Processed};
+use crate::mutate::{self, Candidate};
 
 /// A runner with the mutators whose hooks its runs pass.
 pub struct Runs<'a> {
@@ -318,6 +318,11 @@ impl Runner {
             }
             self.places.push(index);
         }
+    }
+
+    /// Frees buffers that are far larger than processed inputs of `len` bytes, see [`mutate::release`].
+    pub fn release_buffers(&mut self, len: usize) {
+        mutate::release(&mut self.batch, len);
     }
 
     /// Whether the target reads its input, see [`Executor::reads_input`].

@@ -28,7 +28,9 @@ pub fn run_producer<D: Door>(
     stage: &mut dyn Producer,
 ) -> Result<StageEnd, D::Error> {
     let result = run_candidates(door, id, stage);
-    stage.end(&mut door.fuzzer_mut().mutators);
+    let fuzzer = door.fuzzer_mut();
+    stage.end(&mut fuzzer.mutators);
+    fuzzer.release_buffers(id);
     result
 }
 
@@ -192,5 +194,45 @@ fn note_stage(
     progress.stage = (name, done, planned);
     for same in batch.chunk_by(|a, b| std::ptr::eq(a.origin.step.op(), b.origin.step.op())) {
         progress.yield_of(same[0].origin.step.op()).execs += same.len() as u64;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::fake::Search;
+    use super::*;
+    use crate::corpus::Origin;
+    use crate::executor::ExitKind;
+    use crate::fake::FakeExecutor;
+
+    /// One candidate that is far larger than its seed.
+    struct Large(bool);
+
+    impl Producer for Large {
+        fn name(&self) -> &'static str {
+            "large"
+        }
+
+        fn next(&mut self, _: &Materials<'_>, _: &mut Tools<'_>, out: &mut Candidate) -> Made {
+            out.bytes.resize(5 << 20, 0);
+            if std::mem::replace(&mut self.0, true) { Made::Over } else { Made::Input }
+        }
+
+        fn progress(&self, _: Duration) -> (u64, u64) {
+            (0, 1)
+        }
+    }
+
+    #[test]
+    fn large_buffers_are_freed_after_a_stage() {
+        let executor = FakeExecutor::new(8, vec![], |_, edges, _| {
+            edges[0] = 1;
+            ExitKind::Ok
+        });
+        let mut search = Search::of(executor);
+        search.try_out(&Candidate { bytes: b"a".into(), origin: Origin::injected(0) }).unwrap();
+        run_producer(&mut search, SeedId(0), &mut Large(false)).unwrap();
+        assert!(!search.0.batch.is_empty());
+        assert!(search.0.batch.iter().all(|candidate| candidate.bytes.capacity() < 1 << 20));
     }
 }

@@ -2,6 +2,7 @@
 
 use std::time::{Duration, Instant};
 
+use super::delay::Delay;
 use super::patience::{self, Patience};
 use super::soft::SoftLimit;
 use super::{ForkServer, GRACE, NoRun, Pass};
@@ -218,7 +219,7 @@ impl ForkServer {
                 let server = &self.session.process;
                 let patience = patience.get_or_insert_with(|| Patience::new(server));
                 // Should it report it later, that is not the end of a run.
-                if patience.is_over(server, Some(child)).is_some() {
+                if patience.is_over(server, Some(child), &mut self.setup.leave).is_some() {
                     return;
                 }
             }
@@ -270,7 +271,7 @@ impl ForkServer {
         let startup = if present == 0 { Duration::ZERO } else { self.startup() };
         // The current case, and since when it is known to run.
         let (mut present, mut since) = (present, start);
-        let mut cut = false;
+        let (mut cut, mut delay) = (false, Delay::new(&self.settings));
         loop {
             let progress = self.wait(slice)?;
             if matches!(progress, Progress::Underway { .. }) && !cut && self.is_too_long(start) {
@@ -281,6 +282,7 @@ impl ForkServer {
                 Progress::Underway { started } if started > present => {
                     (present, since) = (started, Instant::now());
                     soft.iter_mut().for_each(SoftLimit::restart);
+                    delay.restart();
                 }
                 Progress::Underway { started } => {
                     let is_ready = started > 0 || !loops;
@@ -291,7 +293,7 @@ impl ForkServer {
                     }
                     let limit =
                         self.settings.timeout + if present == 0 { START_TIME } else { startup };
-                    if since.elapsed() >= limit {
+                    if !delay.allows(self.running(), since.elapsed(), limit) {
                         return self.end_slow_child(started.saturating_sub(1));
                     }
                     if self.setup.leave.is_due() {
@@ -360,8 +362,8 @@ impl ForkServer {
             self.kill_child(libc::SIGKILL);
             let server = &self.session.process;
             let patience = patience.get_or_insert_with(|| Patience::new(server));
-            if let Some(how) = patience.is_over(server, self.child) {
-                return Err(NoRun::Lost(how.into()));
+            if let Some(end) = patience.is_over(server, self.child, &mut self.setup.leave) {
+                return Err(end);
             }
         }
         Ok(hung)

@@ -45,6 +45,7 @@ impl ForkServer {
     /// Between two runs.
     pub(super) fn sweep_if_due(&mut self) {
         let helpers = &self.helpers;
-        self.session.strays.sweep_if_due(Instant::now(), |since| helpers.has(since));
+        let (spared, leave) = (|since| helpers.has(since), &self.setup.leave);
+        self.session.strays.sweep_if_due(Instant::now(), spared, || leave.is_asked());
     }
 }

@@ -5,7 +5,10 @@
 
 use std::time::{Duration, Instant};
 
+use super::NoRun;
+use crate::TargetError;
 use ffuzz_sys::process::{self, Doing, Process};
+use ffuzz_sys::stop::Leave;
 use ffuzz_sys::waits::Wait;
 
 /// How long a fork server may take to fork, or to report a child that was killed: far beyond any
@@ -43,8 +46,20 @@ impl Patience {
     }
 
     /// The reason to stop waiting. `child`: the process whose end it has to report, if that is
-    /// known; it may take its time to end.
-    pub(super) fn is_over(&mut self, server: &Process, child: Option<i32>) -> Option<&'static str> {
+    /// known; it may take its time to end. `leave`: whether the campaign ends.
+    pub(super) fn is_over(
+        &mut self,
+        server: &Process,
+        child: Option<i32>,
+        leave: &mut Leave,
+    ) -> Option<NoRun> {
+        if leave.is_due() {
+            return Some(TargetError::Interrupted.into());
+        }
+        self.why_over(server, child).map(|how| NoRun::Lost(how.into()))
+    }
+
+    fn why_over(&mut self, server: &Process, child: Option<i32>) -> Option<&'static str> {
         let (doing, worked) = server.doing();
         match doing {
             Doing::Stopped => return Some("it was stopped, or is traced"),

@@ -2,6 +2,7 @@
 
 use std::time::Instant;
 
+use super::delay::Delay;
 use super::patience::{LOOK, Patience};
 use super::{ForkServer, GRACE, NoRun};
 use crate::cmplog::AflLog;
@@ -10,6 +11,9 @@ use crate::{RunEnd, TargetError, exit_kind};
 use ffuzz_engine::executor::ExitKind;
 use ffuzz_sys::alarm::Alarm;
 use ffuzz_sys::wire::NoWord;
+
+/// Number of looks at a run until its limit, if that allows for a busy machine.
+const DELAY_LOOKS: u32 = 2;
 
 impl ForkServer {
     pub(super) fn run_by_pipes(&mut self, feed: Feed<'_>) -> Result<RunEnd, NoRun> {
@@ -54,14 +58,19 @@ impl ForkServer {
         feed.once_started();
         let began = Instant::now();
         let mut soft = self.soft_limit().filter(|_| is_ready);
-        let mut cut = false;
+        let limit = self.settings.timeout;
+        let (mut cut, mut is_left) = (false, false);
+        let mut delay = Delay::new(&self.settings);
         let word = loop {
-            let left = self.settings.timeout.saturating_sub(began.elapsed());
+            let left = limit.saturating_sub(began.elapsed());
+            let left = if self.settings.allow_for_load { limit / DELAY_LOOKS } else { left };
             alarm.set(Instant::now(), soft.map_or(left, |soft| soft.interval().min(left)));
             match self.session.status.read_until(alarm) {
-                Err(NoWord::Timeout)
-                    if self.setup.leave.is_asked() || began.elapsed() >= self.settings.timeout =>
-                {
+                Err(NoWord::Timeout) if !delay.allows(pid, began.elapsed(), limit) => {
+                    break Err(NoWord::Timeout);
+                }
+                Err(NoWord::Timeout) if self.setup.leave.is_asked() => {
+                    is_left = true;
                     break Err(NoWord::Timeout);
                 }
                 Err(NoWord::Timeout) => {
@@ -79,7 +88,7 @@ impl ForkServer {
                 alarm.clear();
                 self.killed = true;
                 let status = self.end_child()?;
-                if self.setup.leave.is_asked() && start.elapsed() < self.settings.timeout {
+                if is_left {
                     self.note_end(status.cast_signed());
                     return Err(TargetError::Interrupted.into());
                 }
@@ -132,8 +141,8 @@ impl ForkServer {
             }
             let server = &self.session.process;
             let patience = patience.get_or_insert_with(|| Patience::new(server));
-            if let Some(how) = patience.is_over(server, child) {
-                return Err(NoRun::Lost(how.into()));
+            if let Some(end) = patience.is_over(server, child, &mut self.setup.leave) {
+                return Err(end);
             }
         }
     }
