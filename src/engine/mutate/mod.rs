@@ -42,8 +42,8 @@ pub struct Candidate {
 }
 
 /// Bytes that all buffers of a batch keep in any case, and those that each of them does.
-const KEPT_BY_ALL: usize = 1 << 20;
-const KEPT_BY_EACH: usize = 4096;
+const KEPT_BY_ALL: usize = 4 << 20;
+const KEPT_BY_EACH: usize = 16 << 10;
 
 /// Frees buffers that are much larger than mutants of an input of `len` bytes need, if all together are large: else each
 /// place of a batch would keep the buffer of its largest mutant ever.
