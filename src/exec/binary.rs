@@ -6,6 +6,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
+use memchr::memmem;
 use object::elf::{FileHeader32, FileHeader64};
 use object::read::elf::{FileHeader, ProgramHeader};
 use object::read::{FileKind, ReadCache};
@@ -254,15 +255,7 @@ fn machine_name(machine: u16) -> String {
 }
 
 fn contains(haystack: &[u8], needle: &[u8]) -> bool {
-    let mut rest = haystack;
-    // Programs are large, markers begin with a rare byte: jump from one first byte to the next.
-    while let Some(start) = rest.iter().position(|byte| *byte == needle[0]) {
-        if rest[start..].starts_with(needle) {
-            return true;
-        }
-        rest = &rest[start + 1..];
-    }
-    false
+    memmem::find(haystack, needle).is_some()
 }
 
 /// Replaces the [`env::placeholder`] in every argument by the path of the input file; true if there was any.
