@@ -27,6 +27,8 @@
 #define FFUZZ_FEATURE_SNAPSHOT 4u        /* a child without a loop can be put back after each run */
 #define FFUZZ_FEATURE_PATHS 8u           /* a child that takes batches can hash the path of each run */
 #define FFUZZ_FEATURE_LOG 16u            /* the program can log what it compares */
+#define FFUZZ_FEATURE_MUTATOR 32u        /* a harness with LLVMFuzzerCustomMutator (driver/mutations.h) */
+#define FFUZZ_FEATURE_CROSSOVER 64u      /* a harness with LLVMFuzzerCustomCrossOver */
 
 #define FFUZZ_RUNS_OFFSET 1024u  /* of struct ffuzz_runs */
 #define FFUZZ_PATHS_OFFSET 1280u /* of uint64_t[FFUZZ_MOST_CASES]: what was asked for by `paths` */

@@ -113,6 +113,18 @@ static uint64_t absent_counters(uint64_t map_size, int detours) {
   return map_size - present + (ffuzz_breakpoints ? ffuzz_breakpoints->absent(detours) : 0);
 }
 
+/* Of a harness with our driver, which calls them in a process of its own. */
+__attribute__((weak)) HIDDEN extern void ffuzz_driver_make_inputs(void);
+__attribute__((weak)) extern size_t LLVMFuzzerCustomMutator(uint8_t *, size_t, size_t, unsigned int);
+__attribute__((weak)) extern size_t LLVMFuzzerCustomCrossOver(const uint8_t *, size_t, const uint8_t *, size_t,
+                                                              uint8_t *, size_t, unsigned int);
+
+static uint32_t input_functions(void) {
+  if (!ffuzz_driver_make_inputs) return 0;
+  return (LLVMFuzzerCustomMutator ? FFUZZ_FEATURE_MUTATOR : 0) |
+         (LLVMFuzzerCustomCrossOver ? FFUZZ_FEATURE_CROSSOVER : 0);
+}
+
 static void lay_out(struct ffuzz_channel *c) {
   c->map_size = ffuzz_map_size();
   c->absent = absent_counters(c->map_size, 1);
@@ -125,6 +137,7 @@ static void lay_out(struct ffuzz_channel *c) {
   c->features = 0;
   for (uint32_t i = 0; i < ffuzz_module_count; i++)
     if (!whole_pages(&ffuzz_modules[i])) c->features |= FFUZZ_FEATURE_COPIED_COUNTERS;
+  c->features |= input_functions();
   c->features |= c->offered & (FFUZZ_FEATURE_RUNS | (FFUZZ_HAS_SNAPSHOTS ? FFUZZ_FEATURE_SNAPSHOT : 0));
   if (c->features & FFUZZ_FEATURE_RUNS) {
     /* With breakpoints a map shows what is new, not the path. */

@@ -82,7 +82,7 @@ const RUNTIME_LAYERS: &[&[&str]] = &[
     &["qemu/warm", "qemu/trail"],
     &["qemu/server"],
     &["qemu/plugin"],
-    &["driver/options", "driver/input"],
+    &["driver/options", "driver/input", "driver/mutations"],
     &["driver/crash"],
     &["driver/files"],
     &["driver/driver"],

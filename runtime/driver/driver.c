@@ -10,6 +10,7 @@
 
 #include "driver/driver.h"
 #include "driver/files.h"
+#include "driver/mutations.h"
 #include "driver/options.h"
 #include "forkserver.h"
 #include "manual.h"
@@ -68,6 +69,7 @@ static void initialize(int *argc, char ***argv) {
 int LLVMFuzzerRunDriver(int *argc, char ***argv, harness *test) {
   initialize(argc, argv);
   ffuzz_driver_parse(*argc, *argv);
+  ffuzz_driver_make_inputs();
   if (ffuzz_driver.standard_input) __afl_sharedmem_fuzzing = 0;
   __afl_manual_init();
   if (!ffuzz_under_fuzzer) return ffuzz_driver_by_hand(test, (*argv)[0]);
@@ -75,9 +77,12 @@ int LLVMFuzzerRunDriver(int *argc, char ***argv, harness *test) {
   return 0;
 }
 
-/* For custom mutators that ask for "some ordinary mutation". */
+/* For custom mutators that ask for "some ordinary mutation": one of the fuzzer's. Where none asks for inputs, one of a
+ * few simple changes. */
 size_t LLVMFuzzerMutate(uint8_t *data, size_t size, size_t most) {
   static uint64_t state;
+  size_t made = ffuzz_driver_ask_for_mutation(data, size, most);
+  if (made) return made;
   if (!state) state = (uint64_t)ffuzz_driver.seed * 0xbf58476d1ce4e5b9u ^ 0x9e3779b97f4a7c15u;
   state ^= state << 13, state ^= state >> 7, state ^= state << 17;
   uint32_t choice = (uint32_t)(state >> 60), value = (uint32_t)(state >> 40) & 0xff;

@@ -32,7 +32,7 @@ use crate::engine::mutate::words::{self, MAX_WORDS};
 use crate::engine::runner::Runner;
 use crate::engine::schedule::ScheduleOptions;
 use crate::event::{Event, EventBus, EventSink};
-use crate::exec::{self, Hooked, Setup, TargetError};
+use crate::exec::{self, HarnessMutator, Hooked, Setup, TargetError};
 use crate::fleet::control::Control;
 use crate::mutators::{self, Mutators};
 use crate::sys::stop::Stop;
@@ -82,8 +82,8 @@ fn open_parts(
     // signals end the process at once.
     underway::stop_on(&stop);
     stop.limit(options.limits.time);
-    let mutators =
-        mutators::load(&options.custom, options.rng_seed.unwrap_or_else(seed_of_the_day))?;
+    let seed = options.rng_seed.unwrap_or_else(seed_of_the_day);
+    let mut mutators = mutators::load(&options.custom, seed)?;
     options.target.run_mode = options.target.run_mode.min(mutators.run_mode());
     let target = &options.target;
     output.write_target_command(&target.command)?;
@@ -91,7 +91,12 @@ fn open_parts(
     let setup = setup.stop_on(stop.request());
     let triage = prepare_triage(&options, &mutators);
     let core = bind_core(target.cpu)?;
-    let mut executor = start_target(setup, target)?;
+    let mut executor = start_target(setup.clone(), target)?;
+    let functions = executor.info().input_functions();
+    if functions.any() {
+        mutators.add(Box::new(HarnessMutator::new(setup, functions, seed)), seed);
+    }
+    mutators::check(&mutators, &options.custom)?;
     let recorded = match options.findings.record {
         asked if executor.info().process().is_some() => asked.max(super::confirm::MOST_BEFORE),
         asked => asked,
@@ -133,6 +138,9 @@ fn open_parts(
     outside.limits.arm(&outside.statistics);
     if let Some(line) = fuzzer.target().introduction() {
         outside.reports.note(line);
+    }
+    if functions.any() {
+        outside.reports.note(HarnessMutator::introduction(functions));
     }
     if abandoned > 0 {
         let end = "they were left by a fuzzer that was killed";

@@ -99,6 +99,23 @@ pub struct ProcessorTime {
     pub children: Duration,
 }
 
+/// The functions by which a libFuzzer harness makes inputs of its own.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub struct InputFunctions {
+    /// `LLVMFuzzerCustomMutator`
+    pub mutator: bool,
+    /// `LLVMFuzzerCustomCrossOver`
+    pub crossover: bool,
+}
+
+impl InputFunctions {
+    /// It has one of them.
+    #[must_use]
+    pub fn any(self) -> bool {
+        self.mutator || self.crossover
+    }
+}
+
 /// Runs by a process whose memory is restored after each.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub struct SnapshotRuns {
@@ -250,6 +267,11 @@ pub trait TargetInfo {
     /// Runs can be asked for their comparisons.
     fn logs_comparisons(&self) -> bool {
         false
+    }
+
+    /// The functions by which a harness makes inputs.
+    fn input_functions(&self) -> InputFunctions {
+        InputFunctions::default()
     }
 
     /// The log is one of AFL++, see [`ComparisonLog::is_partial`].

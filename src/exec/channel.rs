@@ -9,6 +9,7 @@ use super::modules::Named;
 use super::runs::{self, RunChannel};
 use ffuzz_engine::comparison::ComparisonLog;
 use ffuzz_engine::domain::{self, Domain, Reducer};
+use ffuzz_engine::executor::InputFunctions;
 use ffuzz_sys::memory::{self, SharedMap};
 
 /// Name of the environment variable that holds the descriptor number.
@@ -64,6 +65,8 @@ const RUNS: u32 = 2;
 const SNAPSHOT: u32 = 4;
 const PATHS: u32 = 8;
 const LOG: u32 = 16;
+const MUTATOR: u32 = 32;
+const CROSSOVER: u32 = 64;
 
 /// Offsets in `struct ffuzz_log`, and its bounds.
 const LOG_COUNT: usize = 0;
@@ -111,6 +114,8 @@ pub(super) struct Channel {
     pub(super) can_snapshot: bool,
     /// Children that take batches hash the paths of their runs.
     pub(super) hashes_paths: bool,
+    /// What a harness makes inputs by.
+    pub(super) functions: InputFunctions,
     /// Offset of the comparison log; None if the program cannot log.
     log: Option<usize>,
     map: Region,
@@ -158,6 +163,10 @@ impl Offer {
         };
         let mut channel = Channel::check(map()?)?;
         let features = channel.memory.load(field::FEATURES);
+        channel.functions = InputFunctions {
+            mutator: features & MUTATOR != 0,
+            crossover: features & CROSSOVER != 0,
+        };
         if features & self.header.load(field::OFFERED) & RUNS != 0 {
             channel.runs = Some(channel.open_runs(map()?)?);
             channel.can_snapshot = features & SNAPSHOT != 0;
@@ -246,6 +255,7 @@ impl Channel {
             absent,
             memory,
             counters_are_copied,
+            functions: InputFunctions::default(),
             runs,
             can_snapshot,
             hashes_paths,

@@ -27,8 +27,8 @@ use super::{RunEnd, TargetError, blocked, late, sites, words};
 use ffuzz_config::options::RunMode;
 use ffuzz_engine::domain::{Domain, Site};
 use ffuzz_engine::executor::{
-    Executor, ExitKind, Module, Observation, ProcessorTime, RunError, RunSettings, SnapshotRuns,
-    Spent, StopRequest, TargetInfo, UnseenCode,
+    Executor, ExitKind, InputFunctions, Module, Observation, ProcessorTime, RunError, RunSettings,
+    SnapshotRuns, Spent, StopRequest, TargetInfo, UnseenCode,
 };
 use ffuzz_engine::mutate::Candidate;
 use ffuzz_engine::mutate::words::Word;
@@ -514,6 +514,10 @@ impl TargetInfo for ForkServer {
 
     fn waits_on_socket(&self, input: &[u8], file: &Path) -> bool {
         blocked::by(&self.setup, self.settings.timeout, input, file)
+    }
+
+    fn input_functions(&self) -> InputFunctions {
+        self.session.maps.channel().map_or_else(Default::default, |channel| channel.functions)
     }
 
     fn logs_comparisons(&self) -> bool {

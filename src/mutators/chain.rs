@@ -173,6 +173,18 @@ impl Mutators {
         })
     }
 
+    /// Adds one that is known later than those of the user.
+    pub fn add(&mut self, mutator: Box<dyn Mutator>, seed: u64) {
+        if self.members.is_empty() {
+            let debug = self.debug;
+            *self = Self::new(vec![mutator], seed);
+            self.debug = debug;
+            return;
+        }
+        self.members.push(Member::new(mutator));
+        self.note_hooks();
+    }
+
     /// Reported with the next messages, as the mutator's.
     pub(crate) fn add_message(&mut self, index: usize, text: &str) {
         self.messages.push(format!("mutator {}: {text}", self.members[index].name));
@@ -256,7 +268,7 @@ impl Mutators {
         self.call(index, Hook::FuzzCount, |mutator| mutator.fuzz_count(input))
     }
 
-    pub fn fuzz(&mut self, index: usize, job: &Job<'_>, out: &mut Vec<u8>) -> Made {
+    pub fn fuzz(&mut self, index: usize, job: &mut Job<'_>, out: &mut Vec<u8>) -> Made {
         out.clear();
         let made = self.call(index, Hook::Fuzz, |mutator| mutator.fuzz(job, out));
         let switched_off = !self.members[index].hooks.has(Hook::Fuzz);
@@ -566,6 +578,10 @@ impl ForeignMutators for Mutators {
         self.member_has(index, Hook::SpliceOptout)
     }
 
+    fn competes(&self, index: usize) -> bool {
+        self.members[index].mutator.competes()
+    }
+
     fn is_late(&self, index: usize) -> bool {
         Self::is_late(self, index)
     }
@@ -586,7 +602,7 @@ impl ForeignMutators for Mutators {
         Self::fuzz_count(self, index, input)
     }
 
-    fn fuzz(&mut self, index: usize, job: &Job<'_>, out: &mut Vec<u8>) -> Made {
+    fn fuzz(&mut self, index: usize, job: &mut Job<'_>, out: &mut Vec<u8>) -> Made {
         Self::fuzz(self, index, job, out)
     }
 
@@ -713,8 +729,8 @@ mod tests {
         let mut mutators = Mutators::new(vec![Box::new(mutator)], 1);
         let mut out = Vec::new();
         for _ in 0..2 {
-            let job = Job { input: b"x", other: None, max_len: 4 };
-            assert_eq!(mutators.fuzz(0, &job, &mut out), Made::Input);
+            let mut job = Job { input: b"x", other: None, max_len: 4, havoc: &mut |_, _| () };
+            assert_eq!(mutators.fuzz(0, &mut job, &mut out), Made::Input);
             assert_eq!(out, b"long");
         }
         let messages = mutators.take_messages();

@@ -78,7 +78,7 @@ impl Mutator for FakeMutator {
         Ok(self.count)
     }
 
-    fn fuzz(&mut self, job: &Job<'_>, out: &mut Vec<u8>) -> Result<Made, HookError> {
+    fn fuzz(&mut self, job: &mut Job<'_>, out: &mut Vec<u8>) -> Result<Made, HookError> {
         self.calls.add(format!("fuzz {}", text(job.input)));
         (self.act)(job.input, out)
     }

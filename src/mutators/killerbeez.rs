@@ -104,7 +104,7 @@ impl Mutator for Killerbeez {
         Ok(())
     }
 
-    fn fuzz(&mut self, _job: &Job<'_>, out: &mut Vec<u8>) -> Result<Made, HookError> {
+    fn fuzz(&mut self, _job: &mut Job<'_>, out: &mut Vec<u8>) -> Result<Made, HookError> {
         // A module that has reached its end stays there, so it is not called again.
         let Some((seed, session)) = &mut self.stage else { return Ok(Made::Over) };
         let reached = match session.next(out) {

@@ -19,7 +19,7 @@ pub mod python;
 pub mod states;
 
 pub use chain::Mutators;
-pub use load::{CustomError, load};
+pub use load::{CustomError, check, load};
 
 use std::path::Path;
 
@@ -154,7 +154,7 @@ pub trait Mutator {
         Ok(0)
     }
 
-    fn fuzz(&mut self, _job: &Job<'_>, _out: &mut Vec<u8>) -> Result<Made, HookError> {
+    fn fuzz(&mut self, _job: &mut Job<'_>, _out: &mut Vec<u8>) -> Result<Made, HookError> {
         Ok(Made::Over)
     }
 
@@ -213,6 +213,11 @@ pub trait Mutator {
     /// Fails if the mutator cannot work on this starting seed: its options are wrong then.
     fn check(&mut self, _input: &[u8]) -> Result<(), HookError> {
         Ok(())
+    }
+
+    /// Whether it gets turns in place of havoc, as many as its finds are worth.
+    fn competes(&self) -> bool {
+        false
     }
 
     /// Whether its stage comes after havoc and splicing, not before.

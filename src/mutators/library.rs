@@ -141,7 +141,7 @@ impl Mutator for LibraryMutator {
         Ok(self.library.fuzz_count(input))
     }
 
-    fn fuzz(&mut self, job: &Job<'_>, out: &mut Vec<u8>) -> Result<Made, HookError> {
+    fn fuzz(&mut self, job: &mut Job<'_>, out: &mut Vec<u8>) -> Result<Made, HookError> {
         let returned = self.library.fuzz(job.input, job.other, job.max_len, out);
         made(returned, Err(no_buffer()))
     }

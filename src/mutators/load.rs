@@ -80,7 +80,7 @@ impl From<CustomError> for RunError {
 /// in afl-fuzz's state. That of ffuzz is all zeros, so with a library descriptor 0 has random bytes.
 pub fn load(options: &CustomOptions, seed: u64) -> Result<Mutators, CustomError> {
     if options.is_empty() {
-        return if options.only { Err(CustomError::OnlyNone) } else { Ok(Mutators::default()) };
+        return Ok(Mutators::default());
     }
     // Before the watch starts its thread.
     for (name, value) in &options.info {
@@ -118,7 +118,10 @@ pub fn load(options: &CustomOptions, seed: u64) -> Result<Mutators, CustomError>
     for (index, note) in notes {
         mutators.add_message(index, &note);
     }
-    check(&mutators, options)?;
+    let senders = mutators.with_hook(Hook::FuzzSend).len();
+    if options.late_send && senders != 1 {
+        return Err(CustomError::LateSenders { senders });
+    }
     Ok(mutators)
 }
 
@@ -127,13 +130,10 @@ fn random(seed: u64, index: usize) -> u32 {
     (mix(seed ^ index as u64) % u64::from(u32::MAX)) as u32
 }
 
-fn check(mutators: &Mutators, options: &CustomOptions) -> Result<(), CustomError> {
+/// Checks that inputs can come, once all mutators are known: a harness may have one.
+pub fn check(mutators: &Mutators, options: &CustomOptions) -> Result<(), CustomError> {
     if options.only && !mutators.has(Hook::Fuzz) {
         return Err(CustomError::OnlyNone);
-    }
-    let senders = mutators.with_hook(Hook::FuzzSend).len();
-    if options.late_send && senders != 1 {
-        return Err(CustomError::LateSenders { senders });
     }
     Ok(())
 }

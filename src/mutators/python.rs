@@ -184,7 +184,7 @@ impl Mutator for PythonMutator {
         self.call(Function::FuzzCount, &input(bytes))
     }
 
-    fn fuzz(&mut self, job: &Job<'_>, out: &mut Vec<u8>) -> Result<Made, HookError> {
+    fn fuzz(&mut self, job: &mut Job<'_>, out: &mut Vec<u8>) -> Result<Made, HookError> {
         let values = CallValues { first: job.input, second: job.other, number: job.max_len };
         self.make(Function::Fuzz, &values, out)
     }

@@ -21,6 +21,7 @@ mod domains;
 mod emulator;
 mod extremes;
 mod fuzz;
+mod harness;
 mod killerbeez;
 mod lengths;
 mod limits;

@@ -59,10 +59,12 @@ pub enum Tactic {
     Deterministic,
     /// Random changes.
     Havoc,
+    /// Foreign mutators that compete with havoc.
+    Custom,
 }
 
 impl Tactic {
-    const COUNT: usize = 2;
+    const COUNT: usize = 3;
 }
 
 /// What havoc changes in text: the arms of a [`Bandit`]. Whole words gained 6 and 9 % of the edges of two
@@ -101,6 +103,8 @@ pub struct Fuzzer<M> {
     /// A run that takes long may be what it looks for.
     wants_slow: bool,
     pub(super) tactics: Bandit,
+    /// Foreign mutators have this turn in place of havoc.
+    pub(super) is_custom_turn: bool,
     pub(super) text_units: Bandit,
     /// Whether mutants of seeds with fields are repaired, see `stage/repair.rs`.
     pub(super) repairing: Bandit,
@@ -154,6 +158,7 @@ impl<M: ForeignMutators> Fuzzer<M> {
             guides,
             wants_slow,
             tactics: Bandit::new(Tactic::COUNT),
+            is_custom_turn: false,
             text_units: Bandit::new(2),
             repairing: Bandit::new(2),
             suspended: BTreeMap::new(),

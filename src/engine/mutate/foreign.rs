@@ -14,13 +14,14 @@ pub enum Made {
 }
 
 /// What a mutator works from.
-#[derive(Clone, Copy, Debug)]
 pub struct Job<'a> {
     pub input: &'a [u8],
     /// Another input, to be spliced in.
     pub other: Option<&'a [u8]>,
     /// Longest result, bytes. More is cut by the caller.
     pub max_len: usize,
+    /// Changes bytes by one of the engine's own mutations, up to a length.
+    pub havoc: &'a mut dyn FnMut(&mut Vec<u8>, usize),
 }
 
 /// What post-processing made of an input.
@@ -66,6 +67,11 @@ pub trait ForeignMutators {
         false
     }
 
+    /// It gets turns of its own in place of havoc, as many as its finds are worth.
+    fn competes(&self, _index: usize) -> bool {
+        false
+    }
+
     /// Its turn comes after havoc and splicing.
     fn is_late(&self, _index: usize) -> bool {
         false
@@ -88,7 +94,7 @@ pub trait ForeignMutators {
         None
     }
 
-    fn fuzz(&mut self, _index: usize, _job: &Job<'_>, _out: &mut Vec<u8>) -> Made {
+    fn fuzz(&mut self, _index: usize, _job: &mut Job<'_>, _out: &mut Vec<u8>) -> Made {
         Made::Over
     }
 

@@ -36,7 +36,8 @@ impl<D: Door> Stage<D> for DeterministicSteps {
             DeterministicStage::Skipped => false,
             DeterministicStage::Always => true,
             DeterministicStage::Competes => {
-                tactics.draw(rng, |_| true) == Some(Tactic::Deterministic as usize)
+                let is_open = |arm| arm != Tactic::Custom as usize;
+                tactics.draw(rng, is_open) == Some(Tactic::Deterministic as usize)
             }
         }
     }

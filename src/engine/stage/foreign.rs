@@ -7,6 +7,7 @@ use crate::mutate::Candidate;
 use crate::mutate::foreign::{ForeignMutators, Job, Made, bit};
 use crate::schedule::Budget;
 
+use super::havoc::change;
 use super::produce::{Materials, Needs, Producer, Tools};
 
 /// What the mutators work from: the seed, or what a splice made of it.
@@ -74,7 +75,7 @@ impl Foreign {
         &mut self,
         base: Base<'_>,
         from: &Materials<'_>,
-        Tools { mutators, rng, .. }: &mut Tools<'_>,
+        Tools { mutators, rng, buffer }: &mut Tools<'_>,
         out: &mut Candidate,
     ) -> Made {
         let Some(turn) = self.turn(base, from, *mutators) else { return Made::Over };
@@ -82,8 +83,9 @@ impl Foreign {
         let optout = mutators.declines_splicing(self.at);
         let donor = if optout { None } else { from.donors.pick(rng) };
         let other = donor.map(|(_, bytes)| bytes);
-        let job = Job { input: base.input, other, max_len: from.max_len };
-        let made = mutators.fuzz(self.at, &job, &mut out.bytes);
+        let mut havoc = |bytes: &mut Vec<u8>, max_len| change(from, rng, buffer, bytes, max_len);
+        let mut job = Job { input: base.input, other, max_len: from.max_len, havoc: &mut havoc };
+        let made = mutators.fuzz(self.at, &mut job, &mut out.bytes);
         match made {
             Made::Input => {
                 self.done += 1;

@@ -9,9 +9,10 @@ use super::{Stage, StageEnd};
 use crate::corpus::{Origin, SeedId, Step};
 use crate::fuzzer::Tactic;
 use crate::fuzzer::door::Door;
-use crate::mutate::Candidate;
+use crate::mutate::buffer::Buffer;
 use crate::mutate::foreign::{ForeignMutators, Made};
 use crate::mutate::havoc::{HavocContext, havoc};
+use crate::mutate::{Candidate, Rng};
 use crate::schedule::Budget;
 
 pub(super) struct Havoc;
@@ -22,7 +23,7 @@ impl<D: Door> Stage<D> for Havoc {
     }
 
     fn wants(&self, door: &mut D, _: SeedId) -> bool {
-        !door.fuzzer().foreign_only
+        !door.fuzzer().foreign_only && !door.fuzzer().is_custom_turn
     }
 
     fn run(&self, door: &mut D, id: SeedId) -> Result<StageEnd, D::Error> {
@@ -114,6 +115,22 @@ pub(super) fn stack(
     buffer.hand_over(&mut out.bytes);
     let step = Step::Stacked { op, count };
     out.origin = Origin { parent: from.seed, other: base.other, step, by };
+}
+
+/// One change, seldom a few, for a foreign mutator that asks for it in the midst of its own work.
+pub(super) fn change(
+    from: &Materials<'_>,
+    rng: &mut Rng,
+    buffer: &mut Buffer,
+    bytes: &mut Vec<u8>,
+    max_len: usize,
+) {
+    let donor = from.donors.pick(rng).map(|(_, bytes)| bytes);
+    buffer.set(bytes, &[]);
+    let context =
+        HavocContext { gentle: true, min_len: 1, max_len, words: false, ..context(from, donor) };
+    havoc(rng, buffer, &context, |_| {});
+    buffer.hand_over(bytes);
 }
 
 fn context<'a>(from: &Materials<'a>, donor: Option<&'a [u8]>) -> HavocContext<'a> {

@@ -30,7 +30,7 @@ impl<D: Door> Stage<D> for Splicing {
 
     fn wants(&self, door: &mut D, _: SeedId) -> bool {
         let fuzzer = door.fuzzer();
-        !fuzzer.foreign_only && fuzzer.progress.cycles_without_finds > 0
+        !fuzzer.foreign_only && !fuzzer.is_custom_turn && fuzzer.progress.cycles_without_finds > 0
     }
 
     fn run(&self, door: &mut D, id: SeedId) -> Result<StageEnd, D::Error> {

@@ -55,10 +55,10 @@ fn stage_on(
     if let Err(failure) = module.stage_begins(seed, input) {
         return (made, Some(failure.0));
     }
-    let job = Job { input, other: None, max_len: 1000 };
+    let mut job = Job { input, other: None, max_len: 1000, havoc: &mut |_, _| () };
     for _ in 0..count {
         let mut out = vec![];
-        match module.fuzz(&job, &mut out) {
+        match module.fuzz(&mut job, &mut out) {
             Ok(Made::Input) => made.push(String::from_utf8(out).unwrap()),
             Ok(_) => break,
             Err(failure) => return (made, Some(failure.0)),

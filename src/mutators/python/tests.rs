@@ -47,8 +47,8 @@ const MOST: u32 = 100;
 
 fn fuzz(module: &mut PythonMutator, input: &[u8]) -> Result<(Made, Vec<u8>), String> {
     let mut out = Vec::new();
-    let job = Job { input, other: Some(b"other"), max_len: 100 };
-    let made = module.fuzz(&job, &mut out).map_err(|failure| failure.0)?;
+    let mut job = Job { input, other: Some(b"other"), max_len: 100, havoc: &mut |_, _| () };
+    let made = module.fuzz(&mut job, &mut out).map_err(|failure| failure.0)?;
     Ok((made, out))
 }
 
