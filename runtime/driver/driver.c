@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "driver/driver.h"
+#include "driver/engine.h"
 #include "driver/files.h"
 #include "driver/mutations.h"
 #include "driver/options.h"
@@ -67,6 +68,7 @@ static void initialize(int *argc, char ***argv) {
 }
 
 int LLVMFuzzerRunDriver(int *argc, char ***argv, harness *test) {
+  ffuzz_driver_become_engine(*argc, *argv);
   initialize(argc, argv);
   ffuzz_driver_parse(*argc, *argv);
   ffuzz_driver_make_inputs();

@@ -11,6 +11,8 @@ use std::{env, fs};
 const LLVM_CONFIGS: &[&str] = &["19", "20", "18", "17", "16", "15", "14"];
 /// Linked into shared libraries, where no runtime may live.
 const STUB: &str = "stub";
+/// Has the path of the program, of a harness alone.
+const WHERE: &str = "where";
 /// The runtime as a library for `LD_PRELOAD`: below instrumented libraries, and with breakpoints, without what only
 /// instrumented code calls.
 const PRELOAD: &str = "libffuzz-preload.so";
@@ -90,7 +92,7 @@ fn stdout(command: &mut Command) -> Option<String> {
 fn runtime(out: &Path, llvm: Option<&Llvm>) -> Vec<(String, PathBuf)> {
     let mut assets = vec![];
     let mut parts = units("");
-    parts.retain(|unit| unit != STUB);
+    parts.retain(|unit| unit != STUB && unit != WHERE);
     parts.extend(units("snapshot/"));
     for (archive, units) in [("libffuzz-rt.a", parts), ("libffuzz-driver.a", units("driver/"))] {
         let path = out.join(archive);
@@ -101,7 +103,7 @@ fn runtime(out: &Path, llvm: Option<&Llvm>) -> Vec<(String, PathBuf)> {
     }
     let parts = |left_out: &[&str]| {
         let mut parts = units("");
-        parts.retain(|unit| unit != STUB && !left_out.contains(&unit.as_str()));
+        parts.retain(|unit| unit != STUB && unit != WHERE && !left_out.contains(&unit.as_str()));
         [parts, units("snapshot/"), units("preload/")].concat()
     };
     // `wrapped` needs the linker of the program.
@@ -116,6 +118,7 @@ fn runtime(out: &Path, llvm: Option<&Llvm>) -> Vec<(String, PathBuf)> {
     let flags = "-fvisibility=hidden -iquote runtime -s";
     assets.push((QEMU.to_owned(), library(out, llvm, QEMU, &units("qemu/"), flags)));
     assets.push(("ffuzz-stub.o".into(), object(out, llvm, STUB)));
+    assets.push(("ffuzz-where.o".into(), object(out, llvm, WHERE)));
     for domain in domains() {
         let unit = format!("domains/waypoints-{domain}-rt");
         assets.push((format!("waypoints-{domain}-rt.o"), object(out, llvm, &unit)));

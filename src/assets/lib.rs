@@ -81,6 +81,30 @@ impl Assets {
         Ok(Self { made: directory.clone(), directory, root })
     }
 
+    /// An object with the path of this program, for what is linked to start it. None if the path is too long, or there
+    /// is no room: then it is looked for in the user's PATH.
+    #[must_use]
+    pub fn object_of(&self, program: &Path) -> Option<PathBuf> {
+        use std::os::unix::ffi::OsStrExt;
+        let mut content = fs::read(self.directory.join("ffuzz-where.o")).ok()?;
+        let at = content.windows(PATH_TEXT.len()).position(|part| part == PATH_TEXT)?;
+        let path = program.as_os_str().as_bytes();
+        if path.len() >= PATH_ROOM {
+            return None;
+        }
+        content[at..at + PATH_TEXT.len()].fill(0);
+        content[at..at + path.len()].copy_from_slice(path);
+        let name = path.iter().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
+            (hash ^ u64::from(*byte)).wrapping_mul(0x100_0000_01b3)
+        });
+        let object = self.made.join(format!("ffuzz-where-{name:016x}.o"));
+        if fs::read(&object).is_ok_and(|found| found == content) || write(&object, &content).is_ok()
+        {
+            return Some(object);
+        }
+        None
+    }
+
     /// What was found out about programs without instrumentation.
     #[must_use]
     pub fn kept_blocks(&self) -> PathBuf {
@@ -93,6 +117,10 @@ impl Assets {
         self.root.join("domains")
     }
 }
+
+/// What `runtime/where.c` has in place of a path, and its room.
+const PATH_TEXT: &[u8] = b"@path of ffuzz@";
+const PATH_ROOM: usize = 4096;
 
 /// The user's cache folder, and a private one in the folder for temporary files.
 fn cache_folders(places: &AssetPlaces) -> (Option<PathBuf>, PathBuf) {

@@ -13,6 +13,7 @@ pub mod domains;
 pub mod exit;
 pub mod fuzz;
 pub mod jobs;
+pub mod libfuzzer;
 pub mod merge;
 pub mod picker;
 pub mod plot;
@@ -42,6 +43,7 @@ const COMMANDS: &[(&str, Run, &str)] = &[
     ("fuzz", fuzz::run, "fuzz a target (the default)"),
     ("cc", cc::run_c, "C compiler that instruments the target"),
     ("c++", cc::run_cxx, "C++ compiler that instruments the target"),
+    ("libfuzzer", libfuzzer::run, "fuzz a harness by libFuzzer's command line"),
     ("cargo", cargo::run, "build and fuzz harnesses of cargo-fuzz (also: cargo ffuzz)"),
     ("domains", domains::run, "list the domains of the compilers, or build some"),
     ("showdsf", showdsf::run, "run inputs and print their domain values"),

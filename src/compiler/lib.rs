@@ -186,6 +186,8 @@ fn additions(
         Linker::Unknown => CounterLink::Unknown,
     };
     let opt_level = invocation.level.is_none();
+    let program = Some(invocation.fuzzer_driver).filter(|driver| *driver && invocation.links());
+    let program = program.and_then(|_| assets.object_of(&own_program()?));
     let assets = assets.directory;
     Ok(Additions {
         assets,
@@ -198,8 +200,16 @@ fn additions(
         opt_level,
         settings: None,
         settings_option: None,
+        program,
         lacks_pass,
     })
+}
+
+/// `ffuzz`, also if this process was started by a link of another name.
+fn own_program() -> Option<PathBuf> {
+    let own = std::env::current_exe().ok()?;
+    let named = own.with_file_name("ffuzz");
+    Some(if named.exists() { named } else { own })
 }
 
 /// clang, behind the launcher if there is one.

@@ -44,6 +44,8 @@ pub(crate) struct Additions {
     pub settings: Option<PathBuf>,
     /// An option that shows them to one between us and clang.
     pub settings_option: Option<OsString>,
+    /// An object with the path of this program, which a harness starts to fuzz.
+    pub program: Option<PathBuf>,
     /// Why the pass is missing that collects words and changes counters.
     pub lacks_pass: Option<String>,
 }
@@ -267,6 +269,7 @@ fn link(words: &mut Vec<OsString>, invocation: &Invocation, env: &Env, additions
         // before the driver, which needs it.
         words.push("-Wl,-u,LLVMFuzzerTestOneInput".into());
         words.push(file("libffuzz-driver.a"));
+        words.extend(additions.program.clone().map(PathBuf::into_os_string));
     }
     words.push(file("libffuzz-rt.a"));
     if invocation.bare.is_some() {

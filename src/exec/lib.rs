@@ -55,6 +55,7 @@ pub use replay::{REPLAY, REPLAY_FILE, Replay, files as files_before};
 pub use scratch::Scratch;
 pub use seen::RunResult;
 pub use sites::of_files as sites_of;
+pub use words::of_program as words_of;
 
 use std::time::Duration;
 

@@ -42,6 +42,12 @@ pub(super) fn read(program: &Path, pid: Option<i32>) -> (Vec<Word>, Vec<PathBuf>
     (found, damaged)
 }
 
+/// The words of a program alone, as far as `ffuzz-cc` has collected some.
+#[must_use]
+pub fn of_program(program: &Path) -> Vec<Word> {
+    read(program, None).0
+}
+
 /// The strings of files that may be words of a format: short, without spaces, and no message of `printf`.
 pub(super) fn strings<'a>(files: impl Iterator<Item = &'a Path>) -> Vec<Word> {
     let mut found: Vec<Word> = files.flat_map(of_file).collect();

@@ -15,6 +15,7 @@ fn additions(domains: &[&str]) -> Additions {
         opt_level: true,
         settings: None,
         settings_option: None,
+        program: None,
         lacks_pass: None,
     }
 }

@@ -1,0 +1,53 @@
+//! `ffuzz libfuzzer HARNESS …`: a harness with libFuzzer's command line, which a harness of `ffuzz-cc` starts by itself
+//! when it is to fuzz.
+//!
+//! [`options`] has all options of libFuzzer in one table. The campaign is `ffuzz fuzz --json` as a process of its own
+//! ([`campaign`]); its events become libFuzzer's lines ([`lines`]) and files ([`files`]).
+
+mod campaign;
+mod files;
+mod jobs;
+mod lines;
+mod options;
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use super::exit::Failure;
+use options::Order;
+
+const USAGE: &str = "\
+Usage: ffuzz libfuzzer HARNESS [-OPTION=VALUE ...] [FOLDER ...]
+
+Fuzzes a harness of ffuzz-cc with libFuzzer's options, lines, files and exit codes.
+New inputs are saved in the first folder. -help=1 lists the options.
+";
+
+/// Exit code of wrong usage; libFuzzer's.
+const WRONG: u8 = 1;
+
+pub(super) fn run(program: &str, words: Vec<OsString>) -> Result<ExitCode, Failure> {
+    let mut words = words.into_iter();
+    let first = words.next().filter(|word| word != "--help" && word != "-h");
+    let Some(harness) = first.map(PathBuf::from) else {
+        return super::print(USAGE);
+    };
+    let order = match Order::read(words) {
+        Ok(order) => order,
+        Err(failure) => return Ok(failure.report(program)),
+    };
+    for line in &order.notes {
+        eprint_line(line);
+    }
+    if order.flag("help") {
+        return super::print(&options::help());
+    }
+    campaign::fuzz(&harness, &order)
+}
+
+/// To standard error, as all lines of libFuzzer. A reader that went away ends nothing.
+fn eprint_line(line: &str) {
+    use std::io::Write;
+    let _ = writeln!(std::io::stderr().lock(), "{line}");
+}

@@ -1,0 +1,476 @@
+//! The campaign behind a harness's command line.
+
+use std::ffi::OsString;
+use std::fs;
+use std::io::{self, BufRead, BufReader, Write};
+use std::os::fd::AsFd;
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitCode, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::time::{Duration, Instant};
+
+use serde::Deserialize;
+use serde::de::IgnoredAny;
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGUSR1, SIGUSR2};
+
+use super::files::{self, Workshop};
+use super::lines::Lines;
+use super::options::Order;
+use super::{WRONG, eprint_line};
+use crate::cmd::exit::Failure;
+use crate::event::{Event, Source};
+use crate::sys::subprocess::Subprocess;
+
+/// libFuzzer's exit codes.
+const OUT_OF_MEMORY: u8 = 71;
+const INTERRUPTED: u8 = 72;
+/// Interval at which signals and `-stop_file` are looked for.
+const LOOK: Duration = Duration::from_millis(100);
+/// Time that the campaign has to end.
+const LONGEST_END: Duration = Duration::from_secs(30);
+/// Text that a build with AddressSanitizer has.
+const ASAN: &[u8] = b"__asan_init";
+
+/// Fuzzes until a limit, a signal or a failing input.
+pub(super) fn fuzz(harness: &Path, order: &Order) -> Result<ExitCode, Failure> {
+    if let Some(line) = missing_folder(order) {
+        eprint_line(&line);
+        return Ok(ExitCode::from(WRONG));
+    }
+    if order.number("runs") == 0 {
+        return run_corpus(harness, order);
+    }
+    if order.number("jobs") > 0 {
+        return super::jobs::run(harness, order);
+    }
+    let words = match words_of(order) {
+        Ok(words) => words,
+        Err(line) => {
+            eprint_line(&line);
+            return Ok(ExitCode::from(WRONG));
+        }
+    };
+    let workshop = Workshop::new().map_err(|error| cannot("make a folder", &error))?;
+    let collected = workshop.collect(order);
+    let (sizes, counts) = collected.map_err(|error| cannot("read the corpus", &error))?;
+    let mut lines = Lines::new(order);
+    if order.flag("use_cmp") {
+        let words = crate::exec::words_of(harness).into_iter().map(|word| word.bytes.into());
+        lines.know_words(words);
+    }
+    let seed = match u32::try_from(order.number("seed")) {
+        Ok(seed) if seed > 0 => seed,
+        _ => std::process::id(),
+    };
+    if let Some(words) = words {
+        eprint_line(&format!("Dictionary: {words} entries"));
+    }
+    lines.begin(order, seed.into(), sizes, &counts);
+    let mut campaign = Campaign::start(harness, order, &workshop, sizes.most)
+        .map_err(|error| cannot("start ffuzz", &error))?;
+    let end = campaign.watch(order, &mut lines);
+    let spent = campaign.begun.elapsed();
+    let code = match end {
+        End::Limit => {
+            lines.end(order, spent);
+            0
+        }
+        End::Stopped => 0,
+        End::Interrupted => {
+            eprint_line(&format!("=={}== libFuzzer: run interrupted; exiting", std::process::id()));
+            INTERRUPTED
+        }
+        End::Failing(Failing { kind, code, .. }) => {
+            if order.flag("print_final_stats") {
+                lines.end(order, spent);
+            }
+            code.unwrap_or_else(|| code_of(kind, order))
+        }
+        End::Failed(text) => {
+            eprint_line(&text);
+            WRONG
+        }
+    };
+    Ok(ExitCode::from(code))
+}
+
+fn cannot(what: &str, error: &io::Error) -> Failure {
+    let cause = format!("cannot {what}: {error}");
+    Failure { code: WRONG, ..Failure::new(cause, "make room, or set TMPDIR to another folder") }
+}
+
+fn code_of(kind: &str, order: &Order) -> u8 {
+    let number = match kind {
+        "timeout" => order.number("timeout_exitcode"),
+        "oom" => OUT_OF_MEMORY.into(),
+        _ => order.number("error_exitcode"),
+    };
+    u8::try_from(number & 255).unwrap_or(u8::MAX)
+}
+
+/// What libFuzzer says of a folder that is not there, unless it is to be made.
+fn missing_folder(order: &Order) -> Option<String> {
+    let prefix = Path::new(order.text("artifact_prefix"));
+    let is_folder = order.text("artifact_prefix").ends_with('/');
+    let above = if is_folder { Some(prefix) } else { prefix.parent() };
+    let above = above.filter(|folder| !folder.as_os_str().is_empty()).map(Path::to_owned);
+    for folder in order.folders.iter().cloned().chain(above) {
+        if folder.is_dir()
+            || (order.flag("create_missing_dirs") && fs::create_dir_all(&folder).is_ok())
+        {
+            continue;
+        }
+        let shown = folder.display();
+        return Some(match folder.exists() {
+            true => format!("Not a directory: {shown}; exiting"),
+            false => format!("ERROR: The required directory \"{shown}\" does not exist"),
+        });
+    }
+    None
+}
+
+/// Number of words in the dictionary, if there is one; libFuzzer's line for one that is wrong.
+fn words_of(order: &Order) -> Result<Option<usize>, String> {
+    let file = order.text("dict");
+    if file.is_empty() {
+        return Ok(None);
+    }
+    let content = fs::read(file).unwrap_or_default();
+    if content.is_empty() {
+        return Err("ParseDictionaryFile: file does not exist or is empty".into());
+    }
+    let mut words = 0;
+    for (number, line) in content.split(|byte| *byte == b'\n').enumerate() {
+        let line = line.trim_ascii();
+        if line.is_empty() || line.starts_with(b"#") {
+            continue;
+        }
+        // NAME="WORD", or the word alone.
+        let quote = line.iter().position(|byte| *byte == b'"');
+        let is_word = quote.is_some_and(|at| at + 1 < line.len()) && line.ends_with(b"\"");
+        if !is_word {
+            let text = String::from_utf8_lossy(line);
+            return Err(format!("ParseDictionaryFile: error in line {}\n\t\t{text}", number + 1));
+        }
+        words += 1;
+    }
+    Ok(Some(words))
+}
+
+/// The harness runs its corpus by itself.
+fn run_corpus(harness: &Path, order: &Order) -> Result<ExitCode, Failure> {
+    let mut command = Command::new(harness);
+    let run = command.args(order.words_without(&[])).status();
+    let status = run.map_err(|error| cannot("start the harness", &error))?;
+    Ok(ExitCode::from(status.code().map_or(77, |code| code as u8)))
+}
+
+/// How a campaign ended.
+enum End {
+    /// By a limit of time or runs.
+    Limit,
+    /// `-stop_file`, SIGUSR1 or SIGUSR2.
+    Stopped,
+    Interrupted,
+    Failing(Failing),
+    /// It could not go on.
+    Failed(String),
+}
+
+/// An input that fails.
+struct Failing {
+    kind: &'static str,
+    /// The exit code of the harness.
+    code: Option<u8>,
+}
+
+struct Campaign<'a> {
+    harness: &'a Path,
+    process: Subprocess,
+    messages: mpsc::Receiver<Message>,
+    begun: Instant,
+    asked: [Arc<AtomicBool>; 2],
+}
+
+enum Message {
+    Event(Box<Event>),
+    /// Of one of several campaigns.
+    Part(Box<Event>),
+    Line(String),
+}
+
+impl<'a> Campaign<'a> {
+    fn start(
+        harness: &'a Path,
+        order: &Order,
+        workshop: &Workshop,
+        longest: u64,
+    ) -> io::Result<Self> {
+        let asked: [Arc<AtomicBool>; 2] = Default::default();
+        for signal in [SIGINT, SIGTERM, SIGHUP] {
+            signal_hook::flag::register(signal, Arc::clone(&asked[0]))?;
+        }
+        for signal in [SIGUSR1, SIGUSR2] {
+            signal_hook::flag::register(signal, Arc::clone(&asked[1]))?;
+        }
+        let (argv, env) = command(harness, order, workshop, longest);
+        let (out, out_theirs) = io::pipe()?;
+        let (err, err_theirs) = io::pipe()?;
+        let process =
+            Subprocess::start(&argv, &env, Stdio::null(), out_theirs.as_fd(), err_theirs.as_fd())?;
+        drop((out_theirs, err_theirs));
+        let (sender, messages) = mpsc::channel();
+        let lines = sender.clone();
+        std::thread::spawn(move || read_lines(out, |line| sender.send(message(line)).is_ok()));
+        std::thread::spawn(move || {
+            read_lines(err, |line| lines.send(Message::Line(line.to_owned())).is_ok());
+        });
+        Ok(Self { harness, process, messages, begun: Instant::now(), asked })
+    }
+
+    /// Follows the campaign to its end.
+    fn watch(&mut self, order: &Order, lines: &mut Lines) -> End {
+        let mut last_line = String::new();
+        let mut end = None;
+        let mut ending: Option<Instant> = None;
+        loop {
+            if ending.is_none()
+                && let Some(asked) = self.look(order)
+            {
+                (end, ending) = (Some(asked), Some(Instant::now()));
+                self.process.signal(SIGTERM);
+            }
+            let message = match self.messages.recv_timeout(LOOK) {
+                Ok(message) => message,
+                Err(RecvTimeoutError::Disconnected) => break,
+                Err(RecvTimeoutError::Timeout) => {
+                    if ending.is_some_and(|since| since.elapsed() > LONGEST_END) {
+                        break;
+                    }
+                    continue;
+                }
+            };
+            let (event, is_part) = match message {
+                Message::Event(event) => (event, false),
+                Message::Part(event) => (event, true),
+                Message::Line(line) => {
+                    if order.number("verbosity") >= 2 {
+                        eprint_line(&line);
+                    }
+                    last_line = line;
+                    continue;
+                }
+            };
+            if let Some(failing) = self.note(*event, is_part, order, lines)
+                && ending.is_none()
+            {
+                (end, ending) = (Some(End::Failing(failing)), Some(Instant::now()));
+                self.process.signal(SIGTERM);
+            }
+        }
+        self.process.wait(LONGEST_END);
+        match (end, self.process.try_wait()) {
+            (Some(end), _) => end,
+            (None, Some(0)) => End::Limit,
+            (None, _) => End::Failed(format!("ERROR: the campaign could not go on: {last_line}")),
+        }
+    }
+
+    /// What the user asks for meanwhile.
+    fn look(&self, order: &Order) -> Option<End> {
+        let [interrupted, stopped] = &self.asked;
+        let stop_file = order.text("stop_file");
+        match () {
+            () if interrupted.load(Ordering::Relaxed) => Some(End::Interrupted),
+            () if stopped.load(Ordering::Relaxed) => Some(End::Stopped),
+            () if !stop_file.is_empty() && Path::new(stop_file).exists() => Some(End::Limit),
+            () => None,
+        }
+    }
+
+    /// Returns an input that fails, unless failing ones are ignored.
+    fn note(
+        &self,
+        event: Event,
+        is_part: bool,
+        order: &Order,
+        lines: &mut Lines,
+    ) -> Option<Failing> {
+        match event {
+            Event::Started if !is_part => lines.started(),
+            Event::Tick(snapshot) if !is_part => lines.tick(*snapshot),
+            Event::Stopped { snapshot, .. } if !is_part => lines.tick(*snapshot),
+            Event::SeedSaved { path, source: Source::Own, .. } => {
+                let Ok(content) = fs::read(&path) else { return None };
+                if let Some(folder) = order.folders.first()
+                    && let Err(error) = files::save_input(folder, &content)
+                {
+                    eprint_line(&format!("WARNING: cannot write to {}: {error}", folder.display()));
+                }
+                lines.new_input(&content, operations(&path));
+            }
+            Event::CrashSaved { path, .. } => return self.failing("crash", &path, order, lines),
+            Event::HangSaved { path, .. } => return self.failing("timeout", &path, order, lines),
+            _ => {}
+        }
+        None
+    }
+
+    /// Saves it, and shows what the harness says of it.
+    fn failing(
+        &self,
+        kind: &'static str,
+        path: &Path,
+        order: &Order,
+        lines: &mut Lines,
+    ) -> Option<Failing> {
+        let content = fs::read(path).ok()?;
+        let report = (kind == "crash").then(|| report_of(self.harness, order, path));
+        let report = report.transpose().unwrap_or_default();
+        let (code, text) = report.map_or((None, Vec::new()), |(code, text)| (code, text));
+        let kind = if code == Some(OUT_OF_MEMORY) { "oom" } else { kind };
+        *lines.failed.entry(kind).or_default() += 1;
+        let _ = std::io::stderr().lock().write_all(&text);
+        if !text.windows(8).any(|part| part == b"SUMMARY:") {
+            let what = match kind {
+                "timeout" => format!("timeout after {} seconds", order.number("timeout")),
+                _ => "deadly signal".into(),
+            };
+            let short = if kind == "timeout" { "timeout" } else { "deadly signal" };
+            eprint_line(&format!("=={}== ERROR: libFuzzer: {what}", std::process::id()));
+            eprint_line(&format!("SUMMARY: libFuzzer: {short}"));
+        }
+        match files::save_artifact(order, kind, &content) {
+            Ok(saved) => lines.artifact(order, &files::hash(&content), &content, &saved),
+            Err(error) => eprint_line(&format!("ERROR: cannot save the input: {error}")),
+        }
+        let forks = order.number("fork") > 0;
+        let is_ignored = match kind {
+            "crash" => order.flag("ignore_crashes"),
+            "oom" => forks && order.flag("ignore_ooms"),
+            _ => forks && order.flag("ignore_timeouts"),
+        };
+        // A code that the user has chosen counts; else that of a sanitizer.
+        let code = code.filter(|_| !order.is_given("error_exitcode") && kind != "timeout");
+        (!is_ignored).then_some(Failing { kind, code: code.filter(|code| *code != 0) })
+    }
+}
+
+/// The harness run with one file: its exit code, None for a signal, and what it writes to standard error.
+fn report_of(harness: &Path, order: &Order, input: &Path) -> io::Result<(Option<u8>, Vec<u8>)> {
+    let mut command = Command::new(harness);
+    for name in ["timeout", "rss_limit_mb", "malloc_limit_mb"] {
+        if order.is_given(name) {
+            command.arg(format!("-{name}={}", order.text(name)));
+        }
+    }
+    let output = command.arg(input).args(&order.rest).stdin(Stdio::null()).output()?;
+    Ok((output.status.code().map(|code| code as u8), output.stderr))
+}
+
+/// The operator in the name of a find.
+fn operations(path: &Path) -> &str {
+    let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+    let part = name.split(',').find_map(|part| part.strip_prefix("op:"));
+    part.unwrap_or_default()
+}
+
+/// Command line and environment of the campaign.
+fn command(
+    harness: &Path,
+    order: &Order,
+    workshop: &Workshop,
+    longest: u64,
+) -> (Vec<OsString>, Vec<(OsString, Option<OsString>)>) {
+    let mut argv: Vec<OsString> = vec![crate::cmd::fuzz::this_program().into(), "fuzz".into()];
+    let mut put = |name: &str, value: OsString| argv.extend([name.into(), value]);
+    put("-i", workshop.seeds().into());
+    put("-o", workshop.output().into());
+    let number = |name: &str| order.number(name);
+    if number("max_total_time") > 0 {
+        put("-V", number("max_total_time").to_string().into());
+    }
+    if number("runs") > 0 {
+        put("-E", number("runs").to_string().into());
+    }
+    let most = match number("max_len") {
+        0 => longest.clamp(4096, 1 << 20),
+        most => most.unsigned_abs(),
+    };
+    put("-G", most.to_string().into());
+    if number("seed") > 0 {
+        put("-s", number("seed").to_string().into());
+    }
+    if !order.text("dict").is_empty() {
+        put("-x", order.text("dict").into());
+    }
+    if number("fork") > 0 {
+        put("-j", number("fork").to_string().into());
+    }
+    let has_asan =
+        fs::read(harness).is_ok_and(|content| memchr::memmem::find(&content, ASAN).is_some());
+    if order.is_given("rss_limit_mb") && number("rss_limit_mb") > 0 && !has_asan {
+        put("-m", number("rss_limit_mb").to_string().into());
+    }
+    argv.extend(["--json".into(), "--".into()]);
+    argv.push(std::path::absolute(harness).unwrap_or_else(|_| PathBuf::from(harness)).into());
+    argv.extend(order.rest.iter().cloned());
+    let mut env: Vec<(OsString, Option<OsString>)> = Vec::new();
+    let mut set = |name: &str, value: String| env.push((name.into(), Some(value.into())));
+    for name in [
+        "AFL_CRASHING_SEEDS_AS_NEW_CRASH",
+        "AFL_I_DONT_CARE_ABOUT_MISSING_CRASHES",
+        "AFL_SKIP_CPUFREQ",
+        "FFUZZ_NO_TRIAGE",
+    ] {
+        set(name, "1".into());
+    }
+    if !order.flag("ignore_crashes") {
+        set("AFL_BENCH_UNTIL_CRASH", "1".into());
+    }
+    let milliseconds = number("timeout").clamp(1, 1 << 20) * 1000;
+    set("AFL_HANG_TMOUT", milliseconds.to_string());
+    if has_asan {
+        let mut options = std::env::var("ASAN_OPTIONS").unwrap_or_default();
+        for (name, option) in
+            [("rss_limit_mb", "hard_rss_limit_mb"), ("malloc_limit_mb", "max_allocation_size_mb")]
+        {
+            if number(name) > 0 {
+                options.push_str(&format!(":{option}={}", number(name)));
+            }
+        }
+        if !options.is_empty() {
+            set("ASAN_OPTIONS", options.trim_start_matches(':').into());
+        }
+    }
+    (argv, env)
+}
+
+/// Hands each line over, until the reader wants no more.
+fn read_lines(from: impl io::Read, mut take: impl FnMut(&str) -> bool) {
+    let mut reader = BufReader::new(from);
+    let mut line = Vec::new();
+    while let Ok(1..) = {
+        line.clear();
+        reader.read_until(b'\n', &mut line)
+    } {
+        if !take(String::from_utf8_lossy(&line).trim_end()) {
+            return;
+        }
+    }
+}
+
+fn message(line: &str) -> Message {
+    #[derive(Deserialize)]
+    struct Tag {
+        worker: Option<IgnoredAny>,
+    }
+    let tag = serde_json::from_str::<Tag>(line);
+    match (tag, serde_json::from_str(line)) {
+        (Ok(Tag { worker: Some(_) }), Ok(event)) => Message::Part(Box::new(event)),
+        (_, Ok(event)) => Message::Event(Box::new(event)),
+        _ => Message::Line(line.to_owned()),
+    }
+}

@@ -1,0 +1,192 @@
+//! The files of libFuzzer: a corpus with names that are hashes, and artifacts.
+
+use std::ffi::OsString;
+use std::fs;
+use std::io;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::os::unix::fs::DirBuilderExt;
+use std::path::{Path, PathBuf};
+
+use sha1::{Digest, Sha1};
+
+use super::options::Order;
+
+/// What libFuzzer begins with if there is no corpus.
+const FIRST: &[u8] = b"\n";
+
+/// SHA-1 of a content, as in the names of libFuzzer's files.
+pub(super) fn hash(content: &[u8]) -> String {
+    Sha1::digest(content).iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// A folder that is removed at the end, with the campaign's seeds and its output.
+pub(super) struct Workshop {
+    folder: PathBuf,
+}
+
+/// Number and lengths of the first inputs.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub(super) struct Sizes {
+    pub(super) files: usize,
+    pub(super) least: u64,
+    pub(super) most: u64,
+    pub(super) total: u64,
+}
+
+impl Sizes {
+    fn add(&mut self, bytes: u64) {
+        self.least = if self.files == 0 { bytes } else { self.least.min(bytes) };
+        self.most = self.most.max(bytes);
+        self.total += bytes;
+        self.files += 1;
+    }
+}
+
+impl Workshop {
+    /// Below the folder for temporary files.
+    pub(super) fn new() -> io::Result<Self> {
+        let name = format!("ffuzz-libfuzzer-{}", std::process::id());
+        let folder = std::env::temp_dir().join(name);
+        match fs::remove_dir_all(&folder) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+            _ => {}
+        }
+        fs::DirBuilder::new().mode(0o700).create(&folder)?;
+        fs::create_dir(folder.join("seeds"))?;
+        Ok(Self { folder })
+    }
+
+    pub(super) fn seeds(&self) -> PathBuf {
+        self.folder.join("seeds")
+    }
+
+    pub(super) fn output(&self) -> PathBuf {
+        self.folder.join("out")
+    }
+
+    /// Collects the files of all folders, and of `-seed_inputs`. A file that cannot be read is left out, as in
+    /// libFuzzer. Returns the number of each folder's files as well.
+    pub(super) fn collect(&self, order: &Order) -> io::Result<(Sizes, Vec<usize>)> {
+        let (mut sizes, mut counts) = (Sizes::default(), Vec::new());
+        let mut number = 0;
+        let mut add = |file: &Path| -> io::Result<()> {
+            let Some(data) = fs::metadata(file).ok().filter(fs::Metadata::is_file) else {
+                return Ok(());
+            };
+            let seed = self.seeds().join(format!("{number}"));
+            if fs::hard_link(file, &seed).is_err() {
+                let Ok(content) = fs::read(file) else { return Ok(()) };
+                fs::write(&seed, content)?;
+            }
+            number += 1;
+            sizes.add(data.len());
+            Ok(())
+        };
+        for folder in &order.folders {
+            let files = files_below(folder)?;
+            counts.push(files.len());
+            for file in files {
+                add(&file)?;
+            }
+        }
+        for file in seed_inputs(order.text("seed_inputs"))? {
+            add(&file)?;
+        }
+        if sizes.files == 0 {
+            fs::write(self.seeds().join("0"), FIRST)?;
+        }
+        Ok((sizes, counts))
+    }
+}
+
+impl Drop for Workshop {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.folder);
+    }
+}
+
+/// All regular files below a folder, those of its folders, too. Names that begin with a dot are notes of fuzzers.
+pub(super) fn files_below(folder: &Path) -> io::Result<Vec<PathBuf>> {
+    let (mut found, mut folders) = (Vec::new(), vec![folder.to_owned()]);
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(&folder)? {
+            let entry = entry?;
+            let kind = entry.file_type()?;
+            match () {
+                () if entry.file_name().as_bytes().starts_with(b".") => {}
+                () if kind.is_dir() => folders.push(entry.path()),
+                () if kind.is_file() || kind.is_symlink() => found.push(entry.path()),
+                () => {}
+            }
+        }
+    }
+    found.sort();
+    Ok(found)
+}
+
+/// Names separated by commas, or those of a file.
+fn seed_inputs(list: &str) -> io::Result<Vec<PathBuf>> {
+    let text = match list.strip_prefix('@') {
+        Some(file) => fs::read(file)?,
+        None => list.as_bytes().to_vec(),
+    };
+    let names = text.split(|byte| b",\n".contains(byte)).filter(|name| !name.is_empty());
+    Ok(names.map(|name| PathBuf::from(OsString::from_vec(name.to_vec()))).collect())
+}
+
+/// Saves a new input in the first folder.
+pub(super) fn save_input(folder: &Path, content: &[u8]) -> io::Result<()> {
+    let path = folder.join(hash(content));
+    if path.exists() { Ok(()) } else { write(&path, content) }
+}
+
+/// Saves an input that fails. Returns its path: `-exact_artifact_path`, or the prefix, the kind and the hash.
+pub(super) fn save_artifact(order: &Order, kind: &str, content: &[u8]) -> io::Result<PathBuf> {
+    let path = match order.text("exact_artifact_path") {
+        "" => format!("{}{kind}-{}", order.text("artifact_prefix"), hash(content)).into(),
+        exact => PathBuf::from(exact),
+    };
+    write(&path, content)?;
+    Ok(path)
+}
+
+/// Devices are not ours to replace.
+fn write(path: &Path, content: &[u8]) -> io::Result<()> {
+    if fs::metadata(path).is_ok_and(|data| !data.is_file()) {
+        return Err(io::Error::other("it is no regular file"));
+    }
+    fs::write(path, content)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_hashes_and_nothing_but_files_is_written() {
+        assert_eq!(hash(b"abc"), "a9993e364706816aba3e25717850c26c9cd0d89d");
+        let folder = tempfile::tempdir().unwrap();
+        save_input(folder.path(), b"abc").unwrap();
+        assert_eq!(fs::read(folder.path().join(hash(b"abc"))).unwrap(), b"abc");
+        assert!(write(Path::new("/dev/null"), b"x").is_err());
+    }
+
+    #[test]
+    fn files_are_collected_from_all_folders() {
+        let folder = tempfile::tempdir().unwrap();
+        fs::create_dir_all(folder.path().join("a/b")).unwrap();
+        for (name, content) in [("a/x", "12"), ("a/b/y", "1234"), ("a/.z", "1"), ("c", "123456")] {
+            fs::write(folder.path().join(name), content).unwrap();
+        }
+        let words = [
+            folder.path().join("a").into_os_string(),
+            format!("-seed_inputs={}", folder.path().join("c").display()).into(),
+        ];
+        let order = Order::read(words.into_iter()).unwrap();
+        let workshop = Workshop { folder: folder.path().join("w") };
+        fs::create_dir_all(workshop.seeds()).unwrap();
+        let (sizes, counts) = workshop.collect(&order).unwrap();
+        assert_eq!(sizes, Sizes { files: 3, least: 2, most: 6, total: 12 });
+        assert_eq!((counts, files_below(&workshop.seeds()).unwrap().len()), (vec![2], 3));
+    }
+}
