@@ -234,7 +234,7 @@ struct ffuzz_log {
 struct ffuzz_module {
   uint64_t start;    /* index of its first counter in the map */
   uint64_t counters; /* true number of counters (the section itself is padded) */
-  char name[112];    /* file name, cut, always ends with NUL */
+  char name[112];    /* file name, cut, always ends with NUL; empty: its counters have no places */
 };
 
 /* One domain: keys start .. start+size-1 of the DSF array. */

@@ -94,6 +94,7 @@ static void write_tables(uint8_t *base, const struct ffuzz_channel *c) {
     const struct module *m = &ffuzz_modules[i];
     modules[i].start = m->at;
     modules[i].counters = m->count;
+    if (m->has_no_places) continue;
     /* Counters of breakpoints are in no object. */
     const void *inside = ffuzz_breakpoints && m->pcs ? (const void *)m->pcs[0] : m->start;
     name_object_of(inside, modules[i].name, sizeof modules[i].name);
