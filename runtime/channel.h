@@ -72,6 +72,7 @@ struct ffuzz_channel {
   uint64_t log_offset; /* struct ffuzz_log */
   uint64_t absent; /* bytes of the map that stay 0: between modules, and counters that nothing counts up */
   uint64_t absent_alone; /* the same once breakpoints alone show blocks (no_detours) */
+  uint32_t rejected; /* runs whose input the harness refused; they show nothing. The target counts up, wrapping */
 };
 
 /* Orders and reports of runs. Each side writes cache lines of its own. The fuzzer waits on `report`,

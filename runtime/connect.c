@@ -190,6 +190,7 @@ static int use_channel(void) {
   struct ffuzz_channel *c = (void *)base;
   ffuzz_edges_attach(base + head.map_offset, head.map_size, 0);
   write_tables(base, &head);
+  ffuzz_rejected_attach(&c->rejected);
   ffuzz_domains_attach(&c->touched_count, (void *)(base + head.touched_offset), head.touched_capacity);
   if (head.features & FFUZZ_FEATURE_RUNS) ffuzz_runs_attach(base, &head);
   if (head.features & FFUZZ_FEATURE_LOG) ffuzz_log_attach((void *)(base + head.log_offset));

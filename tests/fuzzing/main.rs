@@ -21,6 +21,7 @@ mod domains;
 mod emulator;
 mod extremes;
 mod fuzz;
+mod harnesses;
 mod killerbeez;
 mod lengths;
 mod limits;
