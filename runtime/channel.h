@@ -74,6 +74,7 @@ struct ffuzz_channel {
   uint64_t log_offset; /* struct ffuzz_log */
   uint64_t absent; /* bytes of the map that stay 0: between modules, and counters that nothing counts up */
   uint64_t absent_alone; /* the same once breakpoints alone show blocks (no_detours) */
+  uint32_t rejected; /* runs whose input the harness refused; they show nothing. The target counts up, wrapping */
 };
 
 /* Orders and reports of runs. Each side writes cache lines of its own. The fuzzer waits on `report`,
@@ -236,7 +237,7 @@ struct ffuzz_log {
 struct ffuzz_module {
   uint64_t start;    /* index of its first counter in the map */
   uint64_t counters; /* true number of counters (the section itself is padded) */
-  char name[112];    /* file name, cut, always ends with NUL */
+  char name[112];    /* file name, cut, always ends with NUL; empty: its counters have no places */
 };
 
 /* One domain: keys start .. start+size-1 of the DSF array. */

@@ -94,6 +94,7 @@ static void write_tables(uint8_t *base, const struct ffuzz_channel *c) {
     const struct module *m = &ffuzz_modules[i];
     modules[i].start = m->at;
     modules[i].counters = m->count;
+    if (m->has_no_places) continue;
     /* Counters of breakpoints are in no object. */
     const void *inside = ffuzz_breakpoints && m->pcs ? (const void *)m->pcs[0] : m->start;
     name_object_of(inside, modules[i].name, sizeof modules[i].name);
@@ -202,6 +203,7 @@ static int use_channel(void) {
   struct ffuzz_channel *c = (void *)base;
   ffuzz_edges_attach(base + head.map_offset, head.map_size, 0);
   write_tables(base, &head);
+  ffuzz_rejected_attach(&c->rejected);
   ffuzz_domains_attach(&c->touched_count, (void *)(base + head.touched_offset), head.touched_capacity);
   if (head.features & FFUZZ_FEATURE_RUNS) ffuzz_runs_attach(base, &head);
   if (head.features & FFUZZ_FEATURE_LOG) ffuzz_log_attach((void *)(base + head.log_offset));

@@ -51,6 +51,22 @@ void __sanitizer_cov_pcs_init(const uintptr_t *pcs, const uintptr_t *end) {
   if (count && count <= length) latest->count = count;
 }
 
+/* Counters of the program's own, as libFuzzer takes them: bytes of the section __libfuzzer_extra_counters. stub.c passes
+ * on those of libraries. */
+extern uint8_t __start___libfuzzer_extra_counters[] __attribute__((weak, visibility("hidden")));
+extern uint8_t __stop___libfuzzer_extra_counters[] __attribute__((weak, visibility("hidden")));
+
+void __ffuzz_extra_counters(uint8_t *start, uint8_t *stop) {
+  __sanitizer_cov_8bit_counters_init(start, stop);
+  if (latest) latest->has_no_places = 1;
+  latest = NULL;
+}
+
+/* After the constructors of clang's coverage, before the fork server starts. */
+__attribute__((constructor(3))) static void register_extra_counters(void) {
+  __ffuzz_extra_counters(__start___libfuzzer_extra_counters, __stop___libfuzzer_extra_counters);
+}
+
 static int reserve_guards(void) {
   void *at = mmap(NULL, GUARDS_MAX, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (at != MAP_FAILED) guard_counters = at;

@@ -10,6 +10,7 @@ struct module {
   const uintptr_t *pcs, *pcs_end; /* pairs of address and flags, one per counter */
   uint64_t at;                  /* index of its first counter in the map */
   uint64_t count;               /* true number of counters */
+  int has_no_places;            /* bytes of the program's own, see counters.c */
   int mapped;                   /* its pages are the shared map; otherwise counters are copied */
 };
 

@@ -34,7 +34,8 @@ int __afl_persistent_loop(unsigned int most) {
   }
   if (left == 0) return 0;
   if (--left == 0) {
-    if (ffuzz_persistent) ffuzz_run_is_over();
+    /* What a rejected run still does until its process ends is not seen either. */
+    if (ffuzz_persistent || (ffuzz_run_is_rejected() && !ffuzz_lasting)) ffuzz_run_is_over();
     return 0;
   }
   ffuzz_run_ends();

@@ -31,6 +31,7 @@ static void *program_function(const char *name, void *self, void **known) {
 
 FORWARD(void, , __sanitizer_cov_8bit_counters_init, (uint8_t *a, uint8_t *b), (a, b))
 FORWARD(void, , __sanitizer_cov_pcs_init, (const uintptr_t *a, const uintptr_t *b), (a, b))
+FORWARD(void, , __ffuzz_extra_counters, (uint8_t *a, uint8_t *b), (a, b))
 FORWARD(void, , __ffuzz_guard_init, (uint32_t *a, uint32_t *b), (a, b))
 FORWARD(void, , __ffuzz_guard, (uint32_t *g), (g))
 FORWARD(dsf_t, -1, __ffuzz_new_domain, (const char *n, uint32_t s, uint32_t r, uint32_t i), (n, s, r, i))
@@ -73,3 +74,12 @@ UPDATE(add_saturating)
 /* Not passed on under their own names, which a sanitizer's functions in the program have too. */
 __attribute__((weak)) void __sanitizer_cov_trace_pc_guard_init(uint32_t *a, uint32_t *b) { __ffuzz_guard_init(a, b); }
 __attribute__((weak)) void __sanitizer_cov_trace_pc_guard(uint32_t *g) { __ffuzz_guard(g); }
+
+/* Counters of the library's own, see counters.c. */
+extern uint8_t __start___libfuzzer_extra_counters[] __attribute__((weak, visibility("hidden")));
+extern uint8_t __stop___libfuzzer_extra_counters[] __attribute__((weak, visibility("hidden")));
+
+__attribute__((constructor)) static void register_extra_counters(void) {
+  uint8_t *start = __start___libfuzzer_extra_counters, *stop = __stop___libfuzzer_extra_counters;
+  if (start < stop) __ffuzz_extra_counters(start, stop);
+}

@@ -16,6 +16,7 @@
 #include "driver/crash.h"
 #include "driver/options.h"
 #include "memory.h"
+#include "process.h"
 
 #define CRASH_CODE 77 /* libFuzzer's */
 #define STACK_BYTES 65536
@@ -127,6 +128,16 @@ static void on_fatal_signal(int number) {
   sigaddset(&just_this, number);
   sigprocmask(SIG_UNBLOCK, &just_this, NULL);
   syscall(SYS_tgkill, getpid(), syscall(SYS_gettid), number);
+}
+
+/* Under a fuzzer a signal: an exit code is no crash there. */
+HIDDEN void ffuzz_driver_overwritten(void) {
+  fprintf(stderr, "==%ld== ERROR: libFuzzer: fuzz target overwrites its const input\n", (long)getpid());
+  fputs("SUMMARY: libFuzzer: overwrites-const-input\n", stderr);
+  if (ffuzz_under_fuzzer) abort();
+  if (path) tell("crash", " is overwritten by the harness", "");
+  leave_by_code();
+  _exit(CRASH_CODE);
 }
 
 static void on_sanitizer_death(void) {

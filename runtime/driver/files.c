@@ -12,6 +12,7 @@
 #include "driver/files.h"
 #include "driver/crash.h"
 #include "driver/options.h"
+#include "edge-map.h"
 #include "replay.h"
 
 static unsigned long executed;
@@ -116,5 +117,7 @@ HIDDEN int ffuzz_driver_by_hand(harness *test, const char *program) {
     fprintf(stderr,
             "[*] INFO: %lu inputs were run, each once. To fuzz: ffuzz -i FOLDER -o OUT -- %s\n", executed, program);
   if (ffuzz_driver.print_final_stats) print_statistics(begun);
+  /* A fuzzer may read the map of a process without a fork server. */
+  if (ffuzz_run_is_rejected()) ffuzz_run_is_over();
   return failed;
 }

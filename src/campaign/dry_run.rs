@@ -2,7 +2,7 @@
 //! follows from them.
 
 use std::collections::HashMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use super::keep::{MAX_CRASHES, MAX_HANGS};
@@ -36,6 +36,8 @@ struct DryRun {
     total: usize,
     /// How many had to be run.
     run: usize,
+    /// The file of the first seed that the harness rejected.
+    first_rejected: Option<PathBuf>,
 }
 
 impl DryRun {
@@ -61,7 +63,13 @@ impl Campaign {
             Input::Directory(_) => Vec::new(),
         };
         self.outside.statistics.expect_corpus(corpus_of(&starts));
-        let mut dry_run = DryRun { known, paths: HashMap::new(), total: starts.len(), run: 0 };
+        let mut dry_run = DryRun {
+            known,
+            paths: HashMap::new(),
+            total: starts.len(),
+            run: 0,
+            first_rejected: None,
+        };
         let stored = self.store_starts(starts)?;
         self.run_starts(stored, &mut dry_run)?;
         if self.outside.output.resumed() {
@@ -69,7 +77,9 @@ impl Campaign {
             let message = format!("resumed: {total} queue entries, {run} of them run again");
             self.outside.reports.note(message);
         }
+        self.report_rejected(dry_run.first_rejected);
         self.replay_crashes(findings)?;
+        self.run_empty_input()?;
         self.finish_import()?;
         // If no seed can be used, the next start looks there for others.
         self.outside.output.note_source(None)?;
@@ -143,7 +153,7 @@ impl Campaign {
                 break;
             }
             taken = index + 1;
-            self.fill_gap(seed.id);
+            self.fill_gap(seed.id, &dry_run.known);
             self.import(seed, index, dry_run)?;
             self.state.has_known = dry_run.known.is_empty();
             self.carry_out_orders()?;
@@ -153,10 +163,11 @@ impl Campaign {
         Ok(())
     }
 
-    /// A number missing in a resumed queue keeps its place: ids never change.
-    fn fill_gap(&mut self, id: SeedId) {
+    /// A number missing in a resumed queue keeps its place: ids never change. An earlier process leaves a gap for each
+    /// seed that it rejected, and its state an entry without a name.
+    fn fill_gap(&mut self, id: SeedId, known: &Known) {
         let Self { fuzzer: Fuzzer { corpus, .. }, outside, .. } = self;
-        if corpus.next_id() < id {
+        if corpus.next_id() < id && !known.contains_key("") {
             outside.warn(format!("seed {} is missing in the queue", corpus.next_id().0));
         }
         while corpus.next_id() < id {
@@ -179,8 +190,12 @@ impl Campaign {
             return Ok(());
         }
         dry_run.run += 1;
+        let rejected_before = self.fuzzer.target().rejected_runs();
         let seen = self.run(Run::judged(&data))?;
         let (exit, mut verdict) = (seen.exit, seen.verdict.unwrap_or_default());
+        if exit == ExitKind::Ok && self.fuzzer.target().rejected_runs() != rejected_before {
+            return self.reject(id, from, &path, dry_run);
+        }
         self.outside.statistics.crashing_seeds += u64::from(matches!(exit, ExitKind::Crash { .. }));
         if !self.fuzzer.judge().accepts(exit) {
             self.bad_seed(from, exit, &data, verdict.finding)?;
@@ -207,6 +222,32 @@ impl Campaign {
         let (index, total) = (index + 1, dry_run.total);
         self.outside.reports.bus.send(&Event::SeedImported { id, path, index, total });
         Ok(())
+    }
+
+    /// Takes the file out of the queue again; the user's own stays. The number is not used again.
+    fn reject(
+        &mut self,
+        id: SeedId,
+        from: PathBuf,
+        path: &Path,
+        dry_run: &mut DryRun,
+    ) -> Result<(), CampaignError> {
+        if self.options.seeds.exit_on_issues {
+            return Err(CampaignError::BadSeed { path: from, what: "is rejected by the harness" });
+        }
+        self.outside.statistics.bad_seeds.rejected += 1;
+        _ = std::fs::remove_file(path);
+        self.fuzzer.corpus.add(Seed { id, disabled: true, ..Seed::default() });
+        dry_run.first_rejected.get_or_insert(from);
+        Ok(())
+    }
+
+    fn report_rejected(&mut self, first: Option<PathBuf>) {
+        let Some(first) = first else { return };
+        let count = self.outside.statistics.bad_seeds.rejected;
+        self.outside.warn(format!(
+            "{count} seeds left out: LLVMFuzzerTestOneInput rejects them (it returns -1), for example {first:?}"
+        ));
     }
 
     /// The run that was judged is the first of them.
@@ -278,7 +319,7 @@ impl Campaign {
         let bad_seeds = self.outside.statistics.bad_seeds;
         let file = self.outside.output.add_input_path();
         let mut seeds = self.fuzzer.corpus.iter();
-        let is_slow = matches!(bad_seeds, BadSeeds { crash: 0, slow: 1.., lost: 0 });
+        let is_slow = matches!(bad_seeds, BadSeeds { crash: 0, slow: 1.., lost: 0, .. });
         match seeds.next().filter(|_| is_slow) {
             Some(seed) if self.fuzzer.target().waits_on_socket(&seed.data, &file) => {
                 CampaignError::WaitsOnSocket(bad_seeds)
@@ -299,6 +340,26 @@ impl Campaign {
             self.run(Run { judging: Judging::IfBad, ..Run::of(&data) })?;
         }
         Ok(())
+    }
+
+    /// libFuzzer runs the empty input first. A harness that ends badly on it is a find; it is never a seed, because it
+    /// has nothing to mutate.
+    fn run_empty_input(&mut self) -> Result<(), CampaignError> {
+        let is_over = self.outside.limits.stop.is_over();
+        if is_over || self.outside.output.resumed() || !self.fuzzer.target().is_harness() {
+            return Ok(());
+        }
+        let seen = self.run(Run { judging: Judging::IfBad, ..Run::of(b"") })?;
+        let finding = seen.verdict.and_then(|verdict| verdict.finding);
+        let candidate = Candidate::default();
+        match finding {
+            Some(Finding::Crash { signal, unique }) => {
+                self.crashed(&candidate, Crash::of_target(signal, unique)).map(drop)
+            }
+            Some(Finding::Hang { unique: true }) => self.hung(&candidate).map(drop),
+            Some(Finding::Lost { unique }) => self.lost(&candidate, unique).map(drop),
+            _ => Ok(()),
+        }
     }
 
     fn finish_import(&mut self) -> Result<(), CampaignError> {

@@ -26,6 +26,8 @@ pub struct BadSeeds {
     pub slow: u64,
     /// They end the target's fork server.
     pub lost: u64,
+    /// The harness rejects them.
+    pub rejected: u64,
 }
 
 impl BadSeeds {
@@ -34,6 +36,9 @@ impl BadSeeds {
             Self { lost: 1.., .. } => {
                 "look for writes out of bounds, and for signals to the parent process; \
                  AFL_DEBUG_CHILD=1 shows the target's output"
+            }
+            Self { crash: 0, slow: 0, rejected: 1.., .. } => {
+                "give an input that LLVMFuzzerTestOneInput accepts: it returns -1 for these"
             }
             Self { crash: 0, slow: 1.., .. } => "give runs more time with a larger -t",
             _ => {
@@ -45,10 +50,16 @@ impl BadSeeds {
 
 impl fmt::Display for BadSeeds {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { crash, slow, lost } = self;
+        let Self { crash, slow, lost, rejected } = self;
+        if let Self { crash: 0, slow: 0, lost: 0, rejected: 1.. } = self {
+            return write!(f, "the harness rejects {rejected}");
+        }
         write!(f, "{crash} crash the target, {slow} take longer than the timeout")?;
         if *lost > 0 {
             write!(f, ", {lost} end its fork server")?;
+        }
+        if *rejected > 0 {
+            write!(f, ", the harness rejects {rejected}")?;
         }
         Ok(())
     }

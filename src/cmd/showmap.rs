@@ -106,6 +106,7 @@ fn run_once(args: &mut Args, environment: &Environment) -> Result<u8, Failure> {
     let mut states = States::open(&args.coverage, &target, &args.target, environment)?;
     let view = View::of(args);
     say(quiet, "-- Program output begins --");
+    let rejected_before = target.info().rejected_runs();
     let run = target.observe(&input).map_err(tool::failure)?;
     say(quiet, "-- Program output ends --");
     match run.exit {
@@ -127,6 +128,9 @@ fn run_once(args: &mut Args, environment: &Environment) -> Result<u8, Failure> {
     let edges = beyond.as_deref().unwrap_or(run.edges);
     let summary = view.summary(edges, &args.output().to_string_lossy());
     print_messages(&mut target, quiet);
+    if exit == ExitKind::Ok && target.info().rejected_runs() != rejected_before {
+        say(quiet, "[!] The harness rejects this input (it returns -1): it shows nothing");
+    }
     drop(target);
     print(&text, to_file(args.output()))?;
     states.save()?;

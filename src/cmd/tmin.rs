@@ -94,7 +94,12 @@ fn dry_run(
     let line = format!("[*] Performing dry run (mem limit = {memory} MB, timeout = {ms} ms)...");
     say(quiet, &line);
     let exact = environment.flag(&["AFL_TMIN_EXACT"]);
-    target.observe(input).map_err(tool::failure)?;
+    let before = target.info().rejected_runs();
+    let exit = target.observe(input).map_err(tool::failure)?.exit;
+    if exit == ExitKind::Ok && target.info().rejected_runs() != before {
+        let cause = "the harness rejects this input (it returns -1): the run shows nothing to keep";
+        return Err(Failure::new(cause, "give an input that it accepts, or one that crashes"));
+    }
     let judge = TminJudge::of(&target.observe(input).map_err(tool::failure)?, args, exact)?;
     if !judge.accepts(&target.observe(input).map_err(tool::failure)?) {
         let text = "[!] Another run of the input differs: some candidates will be rejected \

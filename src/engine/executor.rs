@@ -209,6 +209,17 @@ pub trait TargetInfo {
 
     fn domains(&self) -> &[Domain];
 
+    /// A function of a harness takes the inputs: an empty one is an input like others.
+    fn is_harness(&self) -> bool {
+        false
+    }
+
+    /// Runs that show nothing because the harness refused their inputs (−1 of `LLVMFuzzerTestOneInput`); wraps, and
+    /// starts at 0 again with the target.
+    fn rejected_runs(&self) -> u32 {
+        0
+    }
+
     /// The names of static keys, as far as the target's files have them. Reads those files.
     fn sites(&self) -> Vec<Site> {
         Vec::new()

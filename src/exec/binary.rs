@@ -27,6 +27,8 @@ pub struct Traits {
     pub takes_channel: bool,
     /// A harness with the driver of AFL++: by hand it runs the files on its command line.
     pub runs_files: bool,
+    /// A harness with the driver of `ffuzz-cc`.
+    pub is_harness: bool,
     /// A loop of AFL++ 4.20 or newer: it goes on only below a fork server, which is greeted first.
     pub greets: bool,
     /// Linked with a sanitizer runtime.
@@ -103,6 +105,7 @@ pub fn inspect(path: &Path, is_emulated: bool) -> Result<Traits, TargetError> {
         replays: contains(&content, b"FFUZZ_REPLAY\0"),
         takes_channel: takes_channel(&content),
         runs_files: contains(&content, DRIVER),
+        is_harness: contains(&content, b"##FFUZZ_HARNESS##\0"),
         greets: contains(&content, b"wrong forkserver message from AFL++ tool"),
         deferred: contains(&content, b"##SIG_AFL_DEFER_FORKSRV##\0"),
         sanitizer: [b"__asan_init".as_slice(), b"__msan_init", b"__lsan_init"]

@@ -57,6 +57,7 @@ mod field {
     pub(super) const LOG_OFFSET: usize = 240;
     pub(super) const ABSENT: usize = 248;
     pub(super) const ABSENT_ALONE: usize = 256;
+    pub(super) const REJECTED: usize = 264;
 }
 
 /// Bits of the field `features`.
@@ -289,6 +290,11 @@ impl Channel {
         Ok(region(&self.memory, "comparison log", offset, size)?.offset)
     }
 
+    /// Runs whose input the harness refused, wrapping.
+    pub(super) fn rejected(&self) -> u32 {
+        self.memory.load(field::REJECTED)
+    }
+
     pub(super) fn can_log(&self) -> bool {
         self.log.is_some()
     }
@@ -463,6 +469,7 @@ mod tests {
             ("log_offset", field::LOG_OFFSET),
             ("absent", field::ABSENT),
             ("absent_alone", field::ABSENT_ALONE),
+            ("rejected", field::REJECTED),
         ];
         let mut source = String::from("#include <stddef.h>\n#include \"channel.h\"\n");
         for (name, offset) in fields {

@@ -187,6 +187,10 @@ impl TargetInfo for Direct {
         self.maps.edges().len()
     }
 
+    fn is_harness(&self) -> bool {
+        self.setup.traits.is_harness
+    }
+
     fn words(&self) -> (Vec<Word>, Vec<PathBuf>) {
         words::read(self.setup.program(), None)
     }

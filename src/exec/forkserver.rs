@@ -424,6 +424,10 @@ impl TargetInfo for ForkServer {
         self.map_size() - if is_alone { without } else { with }
     }
 
+    fn rejected_runs(&self) -> u32 {
+        self.session.maps.channel().map_or(0, Channel::rejected)
+    }
+
     fn domains(&self) -> &[Domain] {
         self.session.maps.domains()
     }
@@ -432,6 +436,10 @@ impl TargetInfo for ForkServer {
         let mut sites = sites::read(self.setup.program(), self.session.process.pid());
         sites.extend(self.setup.native().into_iter().flat_map(Native::counted_sites));
         sites
+    }
+
+    fn is_harness(&self) -> bool {
+        self.setup.traits.is_harness
     }
 
     fn words(&self) -> (Vec<Word>, Vec<PathBuf>) {

@@ -27,6 +27,9 @@ use ffuzz_sys::traced::{self, TraceStop};
 /// Number of first bytes, and of last bytes, that are kept of each stream.
 const PART: usize = 256 << 10;
 
+/// Exit code of a harness of `ffuzz-cc` that reports a crash by itself (`runtime/driver/crash.c`).
+const HARNESS_CRASHED: u8 = 77;
+
 /// How a run is made.
 pub struct FreshOptions<'a> {
     /// Added to what the target's options set.
@@ -225,7 +228,10 @@ impl Fresh {
         }
         self.strays.clear();
         self.guard.iter_mut().for_each(Guard::rest);
-        let is_crash = |code| self.setup.options.is_crash_code(code);
+        let is_harness = self.setup.traits.is_harness;
+        let is_crash = |code| {
+            self.setup.options.is_crash_code(code) || (is_harness && code == HARNESS_CRASHED)
+        };
         let exit = exit_kind(status.unwrap_or_default(), status.is_none(), is_crash);
         let code = status.filter(|status| libc::WIFEXITED(*status));
         let code = code.and_then(|status| u8::try_from(libc::WEXITSTATUS(status)).ok());

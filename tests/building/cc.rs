@@ -3,6 +3,7 @@
 
 mod counters;
 mod exec;
+mod extra;
 mod harness;
 mod lines;
 mod tools;

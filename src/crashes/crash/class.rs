@@ -23,6 +23,7 @@ const CLASSES: &[(&str, &str)] = &[
     ("data race", "data race"),
     ("lock-order-inversion", "deadlock"),
     ("deadly signal", "deadly signal"),
+    ("overwrites its const input", "overwrites-const-input"),
     ("stack smashing", "stack-buffer-overflow"),
     ("buffer overflow detected", "buffer-overflow"),
     ("double free", "double-free"),
