@@ -1,13 +1,15 @@
 //! `ffuzz libfuzzer HARNESS …`: a harness with libFuzzer's command line, which a harness of `ffuzz-cc` starts by itself
-//! when it is to fuzz.
+//! when it is to fuzz, to merge folders or to minimize an input.
 //!
 //! [`options`] has all options of libFuzzer in one table. The campaign is `ffuzz fuzz --json` as a process of its own
-//! ([`campaign`]); its events become libFuzzer's lines ([`lines`]) and files ([`files`]).
+//! ([`campaign`]); its events become libFuzzer's lines ([`lines`]) and files ([`files`]). `cmin` and `tmin` do the rest.
 
 mod campaign;
 mod files;
 mod jobs;
 mod lines;
+mod merge;
+mod minimize;
 mod options;
 
 use std::ffi::OsString;
@@ -43,7 +45,14 @@ pub(super) fn run(program: &str, words: Vec<OsString>) -> Result<ExitCode, Failu
     if order.flag("help") {
         return super::print(&options::help());
     }
-    campaign::fuzz(&harness, &order)
+    match () {
+        () if order.flag("merge") || order.flag("set_cover_merge") => {
+            campaign::checked(&order, || merge::run(&harness, &order))
+        }
+        () if order.flag("minimize_crash") => minimize::shorten(&harness, &order),
+        () if order.flag("cleanse_crash") => minimize::cleanse(&harness, &order),
+        () => campaign::checked(&order, || campaign::fuzz(&harness, &order)),
+    }
 }
 
 /// To standard error, as all lines of libFuzzer. A reader that went away ends nothing.

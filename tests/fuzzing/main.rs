@@ -21,6 +21,7 @@ mod domains;
 mod emulator;
 mod extremes;
 mod fuzz;
+mod harness_alone;
 mod harness_mutators;
 mod harnesses;
 mod killerbeez;

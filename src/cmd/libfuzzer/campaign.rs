@@ -16,7 +16,7 @@ use serde::de::IgnoredAny;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGUSR1, SIGUSR2};
 
 use super::files::{self, Workshop};
-use super::lines::Lines;
+use super::lines::{self, Lines};
 use super::options::Order;
 use super::{WRONG, eprint_line};
 use crate::cmd::exit::Failure;
@@ -33,12 +33,22 @@ const LONGEST_END: Duration = Duration::from_secs(30);
 /// Text that a build with AddressSanitizer has.
 const ASAN: &[u8] = b"__asan_init";
 
+/// Does the work if all folders are there, or can be made.
+pub(super) fn checked(
+    order: &Order,
+    work: impl FnOnce() -> Result<ExitCode, Failure>,
+) -> Result<ExitCode, Failure> {
+    match missing_folder(order) {
+        None => work(),
+        Some(line) => {
+            eprint_line(&line);
+            Ok(ExitCode::from(WRONG))
+        }
+    }
+}
+
 /// Fuzzes until a limit, a signal or a failing input.
 pub(super) fn fuzz(harness: &Path, order: &Order) -> Result<ExitCode, Failure> {
-    if let Some(line) = missing_folder(order) {
-        eprint_line(&line);
-        return Ok(ExitCode::from(WRONG));
-    }
     if order.number("runs") == 0 {
         return run_corpus(harness, order);
     }
@@ -327,25 +337,8 @@ impl<'a> Campaign<'a> {
         lines: &mut Lines,
     ) -> Option<Failing> {
         let content = fs::read(path).ok()?;
-        let report = (kind == "crash").then(|| report_of(self.harness, order, path));
-        let report = report.transpose().unwrap_or_default();
-        let (code, text) = report.map_or((None, Vec::new()), |(code, text)| (code, text));
-        let kind = if code == Some(OUT_OF_MEMORY) { "oom" } else { kind };
+        let (kind, code) = report(self.harness, order, kind, path, &content);
         *lines.failed.entry(kind).or_default() += 1;
-        let _ = std::io::stderr().lock().write_all(&text);
-        if !text.windows(8).any(|part| part == b"SUMMARY:") {
-            let what = match kind {
-                "timeout" => format!("timeout after {} seconds", order.number("timeout")),
-                _ => "deadly signal".into(),
-            };
-            let short = if kind == "timeout" { "timeout" } else { "deadly signal" };
-            eprint_line(&format!("=={}== ERROR: libFuzzer: {what}", std::process::id()));
-            eprint_line(&format!("SUMMARY: libFuzzer: {short}"));
-        }
-        match files::save_artifact(order, kind, &content) {
-            Ok(saved) => lines.artifact(order, &files::hash(&content), &content, &saved),
-            Err(error) => eprint_line(&format!("ERROR: cannot save the input: {error}")),
-        }
         let forks = order.number("fork") > 0;
         let is_ignored = match kind {
             "crash" => order.flag("ignore_crashes"),
@@ -356,6 +349,50 @@ impl<'a> Campaign<'a> {
         let code = code.filter(|_| !order.is_given("error_exitcode") && kind != "timeout");
         (!is_ignored).then_some(Failing { kind, code: code.filter(|code| *code != 0) })
     }
+}
+
+/// Shows what the harness says of an input that fails, and saves it. Returns the kind, and the exit code of the harness.
+pub(super) fn report(
+    harness: &Path,
+    order: &Order,
+    kind: &'static str,
+    path: &Path,
+    content: &[u8],
+) -> (&'static str, Option<u8>) {
+    let (kind, code) = said_of(harness, order, kind, path);
+    match files::save_artifact(order, kind, content) {
+        Ok(saved) => lines::artifact(order, content, &saved),
+        Err(error) => eprint_line(&format!("ERROR: cannot save the input: {error}")),
+    }
+    (kind, code)
+}
+
+/// The same of one that is saved.
+pub(super) fn show(harness: &Path, order: &Order, saved: &Path, content: &[u8]) {
+    said_of(harness, order, "crash", saved);
+    lines::artifact(order, content, saved);
+}
+
+fn said_of(
+    harness: &Path,
+    order: &Order,
+    kind: &'static str,
+    path: &Path,
+) -> (&'static str, Option<u8>) {
+    let report = (kind == "crash").then(|| report_of(harness, order, path));
+    let (code, text) = report.transpose().unwrap_or_default().unwrap_or_default();
+    let kind = if code == Some(OUT_OF_MEMORY) { "oom" } else { kind };
+    let _ = io::stderr().lock().write_all(&text);
+    if !text.windows(8).any(|part| part == b"SUMMARY:") {
+        let what = match kind {
+            "timeout" => format!("timeout after {} seconds", order.number("timeout")),
+            _ => "deadly signal".into(),
+        };
+        let short = if kind == "timeout" { "timeout" } else { "deadly signal" };
+        eprint_line(&format!("=={}== ERROR: libFuzzer: {what}", std::process::id()));
+        eprint_line(&format!("SUMMARY: libFuzzer: {short}"));
+    }
+    (kind, code)
 }
 
 /// The harness run with one file: its exit code, None for a signal, and what it writes to standard error.

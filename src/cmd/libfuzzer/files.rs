@@ -60,6 +60,11 @@ impl Workshop {
         self.folder.join("seeds")
     }
 
+    /// A file or folder of this name in it.
+    pub(super) fn place(&self, name: &str) -> PathBuf {
+        self.folder.join(name)
+    }
+
     pub(super) fn output(&self) -> PathBuf {
         self.folder.join("out")
     }
@@ -150,8 +155,8 @@ pub(super) fn save_artifact(order: &Order, kind: &str, content: &[u8]) -> io::Re
     Ok(path)
 }
 
-/// Devices are not ours to replace.
-fn write(path: &Path, content: &[u8]) -> io::Result<()> {
+/// Writes a file. Devices are not ours to replace.
+pub(super) fn write(path: &Path, content: &[u8]) -> io::Result<()> {
     if fs::metadata(path).is_ok_and(|data| !data.is_file()) {
         return Err(io::Error::other("it is no regular file"));
     }

@@ -191,27 +191,6 @@ impl Lines {
         ));
     }
 
-    /// What follows the target's own report of a failing input.
-    pub(super) fn artifact(&self, order: &Order, base: &str, content: &[u8], path: &Path) {
-        eprint_line(&format!("MS: 0 ; base unit: {base}"));
-        let is_short = content.len() <= 256;
-        if is_short {
-            let hex: String = content.iter().map(|byte| format!("{byte:#x},")).collect();
-            eprint_line(&hex);
-            eprint_line(&content.escape_ascii().to_string());
-        }
-        let prefix = order.text("artifact_prefix");
-        eprint_line(&format!(
-            "artifact_prefix='{prefix}'; Test unit written to {}",
-            path.display()
-        ));
-        if is_short {
-            use base64::Engine as _;
-            let text = base64::engine::general_purpose::STANDARD.encode(content);
-            eprint_line(&format!("Base64: {text}"));
-        }
-    }
-
     pub(super) fn end(&self, order: &Order, spent: Duration) {
         let execs = self.last.runs.execs;
         if self.forks {
@@ -230,6 +209,24 @@ impl Lines {
             eprint_line(&format!("stat::slowest_unit_time_sec:    {slowest}"));
             eprint_line(&format!("stat::peak_rss_mb:              {}", self.rss()));
         }
+    }
+}
+
+/// What follows the target's own report of a failing input.
+pub(super) fn artifact(order: &Order, content: &[u8], path: &Path) {
+    eprint_line(&format!("MS: 0 ; base unit: {}", super::files::hash(content)));
+    let is_short = content.len() <= 256;
+    if is_short {
+        let hex: String = content.iter().map(|byte| format!("{byte:#x},")).collect();
+        eprint_line(&hex);
+        eprint_line(&content.escape_ascii().to_string());
+    }
+    let prefix = order.text("artifact_prefix");
+    eprint_line(&format!("artifact_prefix='{prefix}'; Test unit written to {}", path.display()));
+    if is_short {
+        use base64::Engine as _;
+        let text = base64::engine::general_purpose::STANDARD.encode(content);
+        eprint_line(&format!("Base64: {text}"));
     }
 }
 

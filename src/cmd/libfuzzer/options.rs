@@ -23,8 +23,6 @@ use Treatment::{Idle, Missing, Refused, Works};
 /// Name, value without the option, treatment, help.
 struct Row(&'static str, &'static str, Treatment, &'static str);
 
-const MERGE: &str = "use ffuzz-cmin -i FOLDER -o NEW -- HARNESS";
-const MINIMIZE: &str = "use ffuzz-tmin -i FILE -o NEW -- HARNESS";
 const BY_HAND: &str = "give files, which the harness runs by itself";
 
 /// In the order of `-help=1`.
@@ -145,11 +143,11 @@ const ROWS: &[Row] = &[
         Missing("the names in the queue of ffuzz have parents"),
         "parents of inputs",
     ),
-    Row("merge", "0", Refused(MERGE), "keep what adds coverage"),
-    Row("set_cover_merge", "0", Refused(MERGE), "keep a small set"),
-    Row("merge_control_file", "", Refused(MERGE), "state of -merge"),
-    Row("minimize_crash", "0", Refused(MINIMIZE), "a shorter input that crashes"),
-    Row("cleanse_crash", "0", Refused(MINIMIZE), "an input without bytes that do not matter"),
+    Row("merge", "0", Works, "keep what adds coverage"),
+    Row("set_cover_merge", "0", Works, "keep a small set"),
+    Row("merge_control_file", "", Missing("an interrupted merge begins again"), "state of -merge"),
+    Row("minimize_crash", "0", Works, "a shorter input that crashes"),
+    Row("cleanse_crash", "0", Works, "an input without bytes that do not matter"),
     Row(
         "analyze_dict",
         "0",
@@ -331,10 +329,11 @@ mod tests {
         assert!(
             order(&["-verbosity=2", "-entropic=0"]).notes[0].contains("-entropic has no effect")
         );
-        let refused = Order::read(["-merge=1"].map(OsString::from).into_iter()).unwrap_err();
-        assert!(refused.remedy.contains("ffuzz-cmin") && refused.code == 1);
+        let words = ["-analyze_dict=1"].map(OsString::from);
+        let refused = Order::read(words.into_iter()).unwrap_err();
+        assert!(refused.remedy.contains("ffuzz-showmap") && refused.code == 1);
         // A value that is the usual one asks for nothing.
-        assert!(order(&["-merge=0", "-print_pcs=0"]).notes.is_empty());
+        assert!(order(&["-analyze_dict=0", "-print_pcs=0"]).notes.is_empty());
     }
 
     #[test]
