@@ -1,6 +1,7 @@
 //! `cargo ffuzz`: builds, runs, fuzzes and minimizes harnesses of cargo-fuzz (`fuzz_target!` of the crate
 //! `libfuzzer-sys`), which need no change.
 
+mod artifacts;
 mod harnesses;
 mod minimize;
 mod new;
@@ -25,6 +26,7 @@ pub(super) const NAME: &str = "cargo ffuzz";
 /// Folders below that of the harnesses: cargo-fuzz's, and ours.
 const CORPUS: &str = "corpus";
 const OUTPUT: &str = "ffuzz-out";
+const ARTIFACTS: &str = "artifacts";
 /// What a search without a corpus begins with.
 const FIRST_SEED: &[u8] = b"hello";
 
@@ -105,7 +107,7 @@ enum Action {
         /// Name of the harness
         harness: String,
         /// A folder of seeds, or files to run; then options of ffuzz (-i and -o replace these folders), or those
-        /// of libFuzzer that ffuzz has, too
+        /// of libFuzzer, with which the first crash ends the run, and is in artifacts/HARNESS
         #[arg(trailing_var_arg = true, allow_hyphen_values = true, value_name = "INPUT|OPTION")]
         words: Vec<OsString>,
     },
@@ -202,8 +204,12 @@ pub(super) fn run(program: &str, mut words: Vec<OsString>) -> Result<ExitCode, F
     }
 }
 
-/// What the crate `libfuzzer-sys` writes if this variable names a file.
 fn print_argument(program: &Path, input: &Path) -> Result<ExitCode, Failure> {
+    super::print(&argument_of(program, input)?)
+}
+
+/// What the crate `libfuzzer-sys` writes if this variable names a file.
+fn argument_of(program: &Path, input: &Path) -> Result<String, Failure> {
     let mut command = Command::new(program);
     let run = command.arg(input).env("RUST_LIBFUZZER_DEBUG_PATH", "/dev/stdout").output();
     let run = run.map_err(|error| cannot_start(&error))?;
@@ -212,7 +218,7 @@ fn print_argument(program: &Path, input: &Path) -> Result<ExitCode, Failure> {
         let cause = format!("the harness prints nothing of {}: {}", input.display(), said.trim());
         return Err(Failure::new(cause, "fuzz_target! of libfuzzer-sys 0.4 or newer is needed"));
     }
-    super::print(&String::from_utf8_lossy(&run.stdout))
+    Ok(String::from_utf8_lossy(&run.stdout).into_owned())
 }
 
 fn lines(all: impl Iterator<Item = impl std::fmt::Display>) -> String {
@@ -221,8 +227,11 @@ fn lines(all: impl Iterator<Item = impl std::fmt::Display>) -> String {
 
 /// What `run` does.
 enum Task<'a> {
-    /// The harness runs inputs: those given, or its corpus.
-    Run(&'a Words),
+    /// The harness does it by itself, by libFuzzer's options: it runs inputs, or fuzzes.
+    Run {
+        words: &'a Words,
+        jobs: Option<u32>,
+    },
     Fuzz {
         seeds: Option<&'a Path>,
         options: Vec<OsString>,
@@ -241,20 +250,21 @@ impl<'a> Task<'a> {
         }
         let options = || {
             let jobs = jobs.iter().flat_map(|jobs| ["-j".into(), jobs.to_string().into()]);
-            Ok::<_, Failure>(jobs.chain(words.translated()?).collect())
+            jobs.chain(words.options.iter().cloned()).collect()
         };
         let is_file = |input: &PathBuf| !input.is_dir();
         let has_files = !words.inputs.is_empty() && words.inputs.iter().all(is_file);
         match &*words.inputs {
             _ if words.only_runs() || has_files => match jobs {
-                None => Ok(Self::Run(words)),
+                None => Ok(Self::Run { words, jobs: None }),
                 Some(_) => {
                     let cause = "--jobs has no meaning where inputs are run";
                     Err(Failure::usage(cause, "leave it out"))
                 }
             },
-            [] => Ok(Self::Fuzz { seeds: None, options: options()? }),
-            [seeds] => Ok(Self::Fuzz { seeds: Some(seeds), options: options()? }),
+            _ if words.are_libfuzzers()? => Ok(Self::Run { words, jobs }),
+            [] => Ok(Self::Fuzz { seeds: None, options: options() }),
+            [seeds] => Ok(Self::Fuzz { seeds: Some(seeds), options: options() }),
             [_, other, ..] => {
                 let cause = format!("{} is one folder of seeds too many", other.display());
                 Err(Failure::usage(cause, "copy the seeds into one folder"))
@@ -262,25 +272,20 @@ impl<'a> Task<'a> {
         }
     }
 
-    /// Becomes the harness, or ffuzz.
+    /// Runs the harness, or becomes ffuzz.
     fn exec(
         self,
         harnesses: &Harnesses,
         harness: &str,
         program: &Path,
     ) -> Result<ExitCode, Failure> {
-        let mut command = match self {
-            Self::Run(Words { inputs, options }) => {
-                let mut command = Command::new(program);
-                command.args(options).args(inputs);
-                if inputs.is_empty() {
-                    command.arg(harnesses.corpus(harness));
-                }
-                command
+        match self {
+            Self::Run { words, jobs } => artifacts::run(harnesses, (harness, program), words, jobs),
+            Self::Fuzz { seeds, options } => {
+                let mut command = fuzz(harnesses, harness, program, (seeds, &options))?;
+                Err(cannot_start(&command.exec()))
             }
-            Self::Fuzz { seeds, options } => fuzz(harnesses, harness, program, (seeds, &options))?,
-        };
-        Err(cannot_start(&command.exec()))
+        }
     }
 }
 

@@ -104,22 +104,33 @@ fn scripts_for_cargo_fuzz_go_on() {
     let does = |line: &str| does(&dir, line);
     // Options of libFuzzer, and a folder of seeds.
     dir.write("in/a", "twelve bytes");
-    does("run keyed in -- -runs=5000000 -seed=1 -max_len=128 -timeout=2");
-    let stats = dir.read("fuzz/ffuzz-out/keyed/default/fuzzer_stats");
-    let stats = String::from_utf8(stats).unwrap();
-    assert!(stats.contains("-E 5000000 -s 1 -G 128 -t 2000"), "{stats}");
-    let crashes = dir.entries("fuzz/ffuzz-out/keyed/default/crashes");
-    let crash = crashes.iter().find(|name| name.starts_with("id:")).unwrap();
-    let crash = format!("fuzz/ffuzz-out/keyed/default/crashes/{crash}");
+    let line = "run keyed in -- -runs=5000000 -seed=1 -max_len=128 -timeout=2";
+    let (code, _, said) = cargo(&dir, ".", line);
+    assert_eq!(code, 1, "{said}");
+    for text in [
+        "INITED cov: ",
+        "panicked at",
+        "Failing input:\n\n\t",
+        "Reproduce with:\n\n\tcargo ffuzz run keyed ",
+        "Minimize test case with:\n\n\tcargo ffuzz tmin keyed ",
+        "Error: Fuzz target exited with exit status: 77",
+    ] {
+        assert!(said.contains(text), "no {text:?} in {said}");
+    }
+    let crashes = dir.names("fuzz/artifacts/keyed");
+    assert!(crashes.len() == 1 && crashes[0].starts_with("crash-"), "{crashes:?}");
+    let crash = format!("fuzz/artifacts/keyed/{}", crashes[0]);
+    assert!(dir.names("in").len() > 1, "new inputs are in the folder");
     // An input that crashes shows that, as the harness alone would.
     let (code, _, said) = cargo(&dir, ".", &format!("run keyed {crash}"));
-    assert!(code == -1 && said.contains("panicked at"), "{code}: {said}");
+    assert!(code == 1 && said.contains("panicked at"), "{code}: {said}");
     let small = does(&format!("tmin keyed {crash} -- -e")).0;
     let small = small.trim();
-    assert!(small.contains("/fuzz/artifacts/keyed/minimized-from-id_"), "{small}");
+    assert!(small.contains("/fuzz/artifacts/keyed/minimized-from-"), "{small}");
     let (code, _, said) = cargo(&dir, ".", &format!("run keyed {small}"));
-    assert!(code == -1 && said.contains("panicked at"), "{code}: {said}");
-    // What was found joins the corpus.
+    assert!(code == 1 && said.contains("panicked at"), "{code}: {said}");
+    // What campaigns have found joins the corpus.
+    does("run keyed in -E 20000 -s 1");
     dir.write("fuzz/corpus/keyed/first", "twelve bytes");
     dir.write("fuzz/corpus/keyed/second", "twelve bytes");
     std::fs::copy(dir.path(&crash), dir.path("fuzz/corpus/keyed/crash")).unwrap();
@@ -150,7 +161,7 @@ fn options_of_cargo_fuzz_are_taken() {
     does("check keyed");
     // The harness fails in an assertion.
     dir.write("in/a", [255]);
-    for (options, code) in [("-O", 0), ("-O -a", -1), ("-D -s none", -1)] {
+    for (options, code) in [("-O", 0), ("-O -a", 1), ("-D -s none", 1)] {
         let (seen, _, said) = cargo(&dir, ".", &format!("run {options} checked in/a"));
         assert_eq!(seen, code, "{options}: {said}");
     }
@@ -160,7 +171,7 @@ fn options_of_cargo_fuzz_are_taken() {
     assert_eq!(printed, "the number 255");
     let (code, _, said) = cargo(&dir, ".", "fmt keyed in/a");
     assert!(code == 1 && said.contains("prints nothing of in/a"), "{code}: {said}");
-    does("run -j 2 keyed in -- -runs=1000");
+    does("run -j 2 keyed in -- -E 1000");
     let output = "fuzz/ffuzz-out/keyed";
     let has_stats = |name: &String| dir.path(output).join(name).join("fuzzer_stats").exists();
     let workers = dir.names(output).into_iter().filter(has_stats).count();
@@ -251,7 +262,7 @@ fn what_cannot_be_built_is_named() {
     fails(".", "run keyed src fuzz", "fuzz is one folder of seeds too many", "into one folder");
     fails(".", "cmin keyed src fuzz", "fuzz is one folder too many", "one corpus at a time");
     fails(".", "tmin keyed Cargo.toml src", "src is one file too many", "one input at a time");
-    fails(".", "run keyed -- -entropic=1", "-entropic of libFuzzer", "leave it out");
+    fails(".", "run keyed -- -entropic=1 -V 3", "an option of libFuzzer", "of one of them");
     dir.write("fuzz/fuzz_targets/keyed.rs", "no program");
     fails(".", "build keyed", "cargo cannot build the harness", "see its messages above");
     dir.write("fuzz/Cargo.toml", "[package");

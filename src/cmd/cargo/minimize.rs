@@ -8,13 +8,12 @@ use std::process::{Command, ExitCode};
 
 use super::harnesses::Harnesses;
 use super::words::Words;
-use super::{cannot_start, cannot_write, own_program};
+use super::{ARTIFACTS, cannot_start, cannot_write, own_program};
 use crate::cmd::exit::{CANNOT, Failure};
 use crate::cmd::tool::say;
 use crate::cmin::content_hash;
 
 /// Folders below that of the harnesses: cargo-fuzz's for what crashes, and ours for a corpus as it was.
-const ARTIFACTS: &str = "artifacts";
 const FORMER: &str = "corpus-before";
 
 /// Minimizes a corpus, and puts the result in its place. What campaigns have found joins the corpus of the harness.
