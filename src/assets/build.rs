@@ -11,6 +11,7 @@ use std::{env, fs};
 const LLVM_CONFIGS: &[&str] = &["19", "20", "18", "17", "16", "15", "14"];
 /// Linked into shared libraries, where no runtime may live.
 const STUB: &str = "stub";
+const MAIN: &str = "driver/main";
 /// Has the path of the program, of a harness alone.
 const WHERE: &str = "where";
 /// The runtime as a library for `LD_PRELOAD`: below instrumented libraries, and with breakpoints, without what only
@@ -101,6 +102,7 @@ fn runtime(out: &Path, llvm: Option<&Llvm>) -> Vec<(String, PathBuf)> {
         run(Command::new("ar").arg("rcsD").arg(&path).args(objects));
         assets.push((archive.to_owned(), path));
     }
+    assets.extend(engine(out, llvm));
     let parts = |left_out: &[&str]| {
         let mut parts = units("");
         parts.retain(|unit| unit != STUB && unit != WHERE && !left_out.contains(&unit.as_str()));
@@ -124,6 +126,25 @@ fn runtime(out: &Path, llvm: Option<&Llvm>) -> Vec<(String, PathBuf)> {
         assets.push((format!("waypoints-{domain}-rt.o"), object(out, llvm, &unit)));
     }
     assets
+}
+
+/// The runtime and the driver for builds that another compiler links, with `main` and without. One object has all, or a
+/// sanitizer's weak functions would stand for some of ours. `start` and `wrapped` need options of the linker.
+fn engine(out: &Path, llvm: Option<&Llvm>) -> Vec<(String, PathBuf)> {
+    let left_out = [STUB, WHERE, "start", "wrapped", MAIN];
+    let mut parts = [units(""), units("snapshot/"), units("driver/")].concat();
+    parts.retain(|unit| !left_out.contains(&unit.as_str()));
+    let whole = out.join("ffuzz-engine.o");
+    let objects = parts.iter().map(|unit| object(out, llvm, unit));
+    run(Command::new(compiler(llvm)).args(["-r", "-nostdlib", "-o"]).arg(&whole).args(objects));
+    let main = object(out, llvm, MAIN);
+    let archive = |name: &str, objects: &[&PathBuf]| {
+        let path = out.join(name);
+        let _ = fs::remove_file(&path);
+        run(Command::new("ar").arg("rcsD").arg(&path).args(objects));
+        (name.to_owned(), path)
+    };
+    vec![archive("libffuzz.a", &[&whole, &main]), archive("libffuzz_no_main.a", &[&whole])]
 }
 
 /// The runtime for a program that has none: the folder lists what it offers.

@@ -5,8 +5,13 @@ use std::io::Write;
 use std::process::ExitCode;
 
 use super::exit::Failure;
+use crate::assets::Assets;
 use crate::compiler::env::Env;
 use crate::compiler::toolchain::Language;
+
+/// Options that print the path of an archive.
+const ENGINES: [(&str, &str); 2] =
+    [("--print-engine", "libffuzz.a"), ("--print-engine-no-main", "libffuzz_no_main.a")];
 
 pub(super) fn run_c(program: &str, args: Vec<OsString>) -> Result<ExitCode, Failure> {
     run(Language::C, program, args)
@@ -26,10 +31,21 @@ fn run(language: Language, program: &str, args: Vec<OsString>) -> Result<ExitCod
     if args == ["--help"] {
         return super::print(&help(language, program));
     }
+    if let [word] = &*args
+        && let Some(archive) = ENGINES.iter().find(|(option, _)| word == option)
+    {
+        return print_engine(archive.1);
+    }
     let note = |text: &str| {
         let _ = writeln!(std::io::stderr(), "{program}: {text}");
     };
     crate::compiler::run(language, args, &Env::read(), note).map_err(|error| Failure::of(&error))
+}
+
+/// The path of an archive for builds that link libFuzzer's engine by a path.
+fn print_engine(archive: &str) -> Result<ExitCode, Failure> {
+    let assets = Assets::open(&Env::read().places).map_err(|error| Failure::of(&error))?;
+    super::print(&format!("{}\n", assets.directory.join(archive).display()))
 }
 
 /// The options are clang's; variables control what ffuzz adds.
@@ -46,6 +62,8 @@ Usage: [VARIABLE=VALUE]... {program} [OPTIONS OF {clang}] FILE...
 
 All options are those of {clang} (see {clang} --help); they override those that {program} adds.
 -fsanitize=fuzzer links the driver of ffuzz, for harnesses with LLVMFuzzerTestOneInput.
+--print-engine prints the path of the same as an archive (LIB_FUZZING_ENGINE, CUSTOM_LIBFUZZER_PATH);
+--print-engine-no-main that without main().
 
 Variables:
   WAYPOINTS=NAMES            domains for ffuzz -p, for example cmp,mem (ffuzz domains lists them)

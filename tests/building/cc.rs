@@ -2,6 +2,7 @@
 //! tells a fuzzer what it should.
 
 mod counters;
+mod engine;
 mod exec;
 mod extra;
 mod harness;
