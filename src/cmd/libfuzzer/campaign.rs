@@ -20,6 +20,7 @@ use super::lines::{self, Lines};
 use super::options::Order;
 use super::{WRONG, eprint_line};
 use crate::cmd::exit::Failure;
+use crate::config::env::Environment;
 use crate::event::{Event, Source};
 use crate::sys::subprocess::Subprocess;
 
@@ -470,7 +471,9 @@ fn command(
     let milliseconds = number("timeout").clamp(1, 1 << 20) * 1000;
     set("AFL_HANG_TMOUT", milliseconds.to_string());
     if has_asan {
-        let mut options = std::env::var("ASAN_OPTIONS").unwrap_or_default();
+        let environment = Environment::read();
+        let given = environment.get("ASAN_OPTIONS").unwrap_or_default();
+        let mut options = given.to_string_lossy().into_owned();
         for (name, option) in
             [("rss_limit_mb", "hard_rss_limit_mb"), ("malloc_limit_mb", "max_allocation_size_mb")]
         {
