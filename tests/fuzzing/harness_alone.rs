@@ -7,7 +7,7 @@ use common::*;
 use nix::sys::signal::Signal;
 
 fn harness() -> PathBuf {
-    target("lines.c", "-O1 -fsanitize=fuzzer")
+    target("brackets.c", "-O1 -fsanitize=fuzzer")
 }
 
 /// In this folder, by the ffuzz that has linked it.
