@@ -12,6 +12,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     if (data[i] == ')') sink--;
     if (data[i] == '[') sink += 2;
   }
+#ifndef SOUND
   if (size >= 4 && !memcmp(data, "BUG!", 4)) abort();
+#endif
   return 0;
 }

@@ -86,7 +86,9 @@ pub(super) fn fuzz(harness: &Path, order: &Order) -> Result<ExitCode, Failure> {
     let code = match end {
         End::Limit => {
             lines.end(order, spent);
-            0
+            // What -fork goes on behind is seen in its exit code all the same, as in libFuzzer.
+            let last = lines.last_failed.filter(|_| order.number("fork") > 0);
+            last.map_or(0, |kind| code_of(kind, order))
         }
         End::Stopped => 0,
         End::Interrupted => {
@@ -104,6 +106,9 @@ pub(super) fn fuzz(harness: &Path, order: &Order) -> Result<ExitCode, Failure> {
             WRONG
         }
     };
+    if order.number("fork") > 0 {
+        eprint_line(&format!("INFO: exiting: {code} time: {}s", spent.as_secs()));
+    }
     Ok(ExitCode::from(code))
 }
 
@@ -340,6 +345,7 @@ impl<'a> Campaign<'a> {
         let content = fs::read(path).ok()?;
         let (kind, code) = report(self.harness, order, kind, path, &content);
         *lines.failed.entry(kind).or_default() += 1;
+        lines.last_failed = Some(kind);
         let forks = order.number("fork") > 0;
         let is_ignored = match kind {
             "crash" => order.flag("ignore_crashes"),

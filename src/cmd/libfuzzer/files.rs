@@ -79,7 +79,9 @@ impl Workshop {
                 return Ok(());
             };
             let seed = self.seeds().join(format!("{number}"));
-            if fs::hard_link(file, &seed).is_err() {
+            // A second name of a link would lead elsewhere.
+            let is_link = fs::symlink_metadata(file).is_ok_and(|data| data.is_symlink());
+            if is_link || fs::hard_link(file, &seed).is_err() {
                 let Ok(content) = fs::read(file) else { return Ok(()) };
                 fs::write(&seed, content)?;
             }

@@ -31,6 +31,7 @@ pub(super) struct Lines {
     words: Vec<(Box<[u8]>, u64)>,
     /// How many inputs failed, by kind.
     pub(super) failed: BTreeMap<&'static str, u64>,
+    pub(super) last_failed: Option<&'static str>,
     pub(super) new_inputs: u64,
 }
 
@@ -48,6 +49,7 @@ impl Lines {
             pulse: 1,
             words: Vec::new(),
             failed: BTreeMap::new(),
+            last_failed: None,
             new_inputs: 0,
         }
     }
