@@ -36,7 +36,7 @@ OTHER_TESTS := $(filter-out $(SERVER_TESTS),$(ALL_TESTS))
 # Cargo alone drops the debug information of a release build; here it becomes a file of its own.
 export CARGO_PROFILE_RELEASE_STRIP := none
 
-.PHONY: all help setup setup-test setup-servers build links lab domains llvm-domains demo test quick check deny advisories bench compare challenges transparency afl-suite install uninstall clean
+.PHONY: all help setup setup-test setup-servers build links lab domains llvm-domains demo test quick check deny advisories bench compare challenges transparency afl-suite libfuzzer-suite install uninstall clean
 
 all: build links
 
@@ -57,6 +57,7 @@ help:
 	@echo '                 NAMES=…, KINDS=…, CORE=…'
 	@echo 'make transparency  programs print the same with -Q and without, on 1000 inputs each; INPUTS=…'
 	@echo 'make afl-suite   run the tests of AFL++ 4.40c, which it fetches, with the programs of ffuzz in their place'
+	@echo 'make libfuzzer-suite  run command lines of libFuzzer with harnesses of ffuzz-cc; a table of what differs'
 	@echo 'make install     PREFIX=/usr/local DESTDIR='
 	@echo 'make domains     DOMAINS+=foo: build waypoints-foo-{pass.cc,rt.c} of this folder, for WAYPOINTS=foo'
 	@echo 'make setup       install the Debian packages needed to build; setup-test: those of the tests as well;'
@@ -159,6 +160,9 @@ transparency: setup-test
 afl-suite: setup-test
 	@$(MAKE) --no-print-directory all
 	CARGO_TARGET_DIR='$(TARGET_DIR)' scripts/afl-suite.sh '$(BIN)'
+
+libfuzzer-suite: setup-test
+	$(CARGO) test --locked --test libfuzzer -- --ignored --nocapture
 
 install: all
 	install -d '$(DESTDIR)$(PREFIX)/bin' '$(DESTDIR)$(PREFIX)/include' '$(DESTDIR)$(PREFIX)/share/doc/ffuzz/domains'

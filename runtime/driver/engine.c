@@ -10,11 +10,13 @@
 #include "driver/engine.h"
 #include "channel.h"
 #include "driver/mutations.h"
+#include "driver/options.h"
 
 /* runtime/where.c; not there in a program that another linker command made. */
 __attribute__((weak)) extern const char __ffuzz_program[];
 
-static const char *const fuzzer_variables[] = {FFUZZ_CHANNEL_ENV, FFUZZ_MUTATOR_ENV, "__AFL_SHM_ID", "__AFL_PERSISTENT"};
+static const char *const fuzzer_variables[] = {FFUZZ_CHANNEL_ENV, FFUZZ_MUTATOR_ENV, FFUZZ_HARNESS_SIGNAL_ENV,
+                                               "__AFL_SHM_ID", "__AFL_PERSISTENT"};
 
 static int is_run_by_a_fuzzer(void) {
   for (size_t i = 0; i < sizeof fuzzer_variables / sizeof *fuzzer_variables; i++)
@@ -36,16 +38,19 @@ static int searches(const char *word) {
 
 /* libFuzzer replays if all paths are files. Standard input is an input where it is a file, or for `-`. */
 static int is_to_fuzz(int argc, char **argv) {
-  int paths = 0, folders = 0;
+  int paths = 0, folders = 0, is_search = 0;
+  long runs = -1;
   struct stat info;
   for (int i = 1; i < argc && strcmp(argv[i], "-ignore_remaining_args=1"); i++) {
     const char *word = argv[i];
-    if (!strcmp(word, "-") || !strcmp(word, "-runs=0") || !strcmp(word, "-help=1")) return 0;
-    if (searches(word)) return 1;
+    if (!strcmp(word, "-") || (!strncmp(word, "-help=", 6) && ffuzz_driver_number(word + 6))) return 0;
+    if (!strncmp(word, "-runs=", 6)) runs = ffuzz_driver_number(word + 6);
+    is_search |= searches(word);
     if (word[0] == '-') continue;
     paths++;
     folders += stat(word, &info) || S_ISDIR(info.st_mode);
   }
+  if (is_search || !runs) return is_search;
   if (paths) return folders > 0;
   return fstat(0, &info) || !S_ISREG(info.st_mode);
 }

@@ -1,122 +1,134 @@
-/* A harness that is started by hand: files, folders and standard input, one input after the other. */
+/* A harness that is started by hand: files, the inputs of folders, or one input from standard input. */
 #define _GNU_SOURCE
-#include <dirent.h>
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "driver/files.h"
+#include "driver/corpus.h"
 #include "driver/crash.h"
+#include "driver/limits.h"
 #include "driver/options.h"
+#include "driver/report.h"
 #include "edge-map.h"
 #include "replay.h"
 
-static unsigned long executed;
-static double slowest;
+static size_t most_bytes(void) { return ffuzz_driver.max_len > 0 ? (size_t)ffuzz_driver.max_len : SIZE_MAX; }
 
-static double seconds(void) {
-  struct timespec now;
-  clock_gettime(CLOCK_MONOTONIC, &now);
-  return (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
-}
+static long repetitions(void) { return ffuzz_driver.runs < 1 ? 1 : ffuzz_driver.runs; }
 
-/* `times` with the name of the input at hand, should it crash. */
-static void run_named(harness *test, const char *name, const uint8_t *data, size_t size, long times, int in_folder) {
-  for (; times > 0; times--) {
-    double begun = seconds();
-    ffuzz_driver_input(name, data, size, in_folder);
-    ffuzz_driver_run_one(test, data, size);
-    ffuzz_driver_check_limits();
-    ffuzz_driver_input(NULL, NULL, 0, 0);
-    double spent = seconds() - begun;
-    if (spent > slowest) slowest = spent;
-    executed++;
-  }
-}
-
-static int run_file(harness *test, const char *path, int in_folder) {
-  size_t size, most = in_folder && ffuzz_driver.max_len > 0 ? (size_t)ffuzz_driver.max_len : SIZE_MAX;
-  uint8_t *data = ffuzz_driver_read(path, most, &size);
+/* For a tool, or an input before those of the command line: nothing is said of it. */
+static int run_quietly(harness *test, const char *path, long times) {
+  size_t size;
+  uint8_t *data = ffuzz_driver_read(path, most_bytes(), &size);
   if (!data) return 1;
-  run_named(test, path, data, size, in_folder || ffuzz_driver.runs < 1 ? 1 : ffuzz_driver.runs, in_folder);
+  for (; times > 0; times--) ffuzz_driver_run(test, data, size);
   free(data);
   return 0;
 }
 
-/* And the folders in it, as libFuzzer does; names with a dot in front are notes of fuzzers. */
-static int run_folder(harness *test, const char *path) {
-  struct dirent **entries;
-  int failed = 0, count = scandir(path, &entries, NULL, alphasort);
-  if (count < 0) {
-    perror(path);
-    return 1;
+static void run_file(harness *test, const char *path) {
+  size_t size;
+  ffuzz_driver_print("Running: %s\n", path);
+  uint8_t *data = ffuzz_driver_read(path, most_bytes(), &size);
+  if (!data) exit(1);
+  double begun = ffuzz_driver_seconds();
+  for (long times = repetitions(); times > 0; times--) {
+    ffuzz_driver_run(test, data, size);
+    ffuzz_driver_look_for_leaks(test, data, size);
   }
-  for (int i = 0; i < count; i++) {
-    char *inside;
-    struct stat info;
-    if (entries[i]->d_name[0] != '.' && asprintf(&inside, "%s/%s", path, entries[i]->d_name) > 0) {
-      if (lstat(inside, &info) == 0 && S_ISDIR(info.st_mode))
-        failed |= run_folder(test, inside);
-      else if (stat(inside, &info) == 0 && S_ISREG(info.st_mode))
-        failed |= run_file(test, inside, 1);
-      free(inside);
-    }
-    free(entries[i]);
+  ffuzz_driver_print("Executed %s in %ld ms\n", path, (long)((ffuzz_driver_seconds() - begun) * 1000));
+  free(data);
+}
+
+static int run_files(harness *test, const char *program) {
+  ffuzz_driver_print("%s: Running %d inputs %ld time(s) each.\n", program, ffuzz_driver_path_count, repetitions());
+  for (int i = 0; i < ffuzz_driver_path_count; i++) run_file(test, ffuzz_driver_paths[i]);
+  ffuzz_driver_print("***\n*** NOTE: fuzzing was not performed, you have only\n"
+                     "***       executed the target code on a fixed set of inputs.\n***\n");
+  if (ffuzz_driver.print_coverage || ffuzz_driver.print_full_coverage)
+    ffuzz_driver_print("COVERAGE: ffuzz-showmap and ffuzz-tracer show what an input executes\n");
+  return 0;
+}
+
+static int is_folder(const char *path) {
+  struct stat info;
+  return !stat(path, &info) && S_ISDIR(info.st_mode);
+}
+
+static void make_folders(char *path) {
+  for (char *slash = path + (*path == '/'); (slash = strchr(slash, '/')); slash++) {
+    *slash = 0;
+    mkdir(path, 0777);
+    *slash = '/';
   }
-  free(entries);
+  mkdir(path, 0777);
+}
+
+static void want_folder(const char *path) {
+  struct stat info;
+  char *own = strdup(path);
+  if (own && ffuzz_driver.create_missing_dirs && stat(path, &info)) make_folders(own);
+  free(own);
+  if (!stat(path, &info)) return;
+  ffuzz_driver_print("ERROR: The required directory \"%s\" does not exist\n", path);
+  exit(1);
+}
+
+/* The folder of a name that a file's name begins with. */
+static void want_folder_of(const char *name) {
+  const char *slash = strrchr(name, '/');
+  char *folder = slash ? strndup(name, (size_t)(slash - name) + 1) : NULL;
+  if (folder) want_folder(folder);
+  free(folder);
+}
+
+static void begin(void) {
+  if (!ffuzz_driver.seed) ffuzz_driver.seed = (long)(((unsigned long)time(NULL) ^ (unsigned long)getpid() << 16) & UINT32_MAX);
+  ffuzz_driver_close_outputs();
+  if (ffuzz_driver.verbosity > 0) ffuzz_driver_print("INFO: Seed: %ld\n", ffuzz_driver.seed);
+  ffuzz_driver_show_modules();
+}
+
+/* As libFuzzer does it: all paths are files, or all are folders. */
+static int run_like_libfuzzer(harness *test, const char *program) {
+  int has_folders = !ffuzz_driver_path_count;
+  for (int i = 0; i < ffuzz_driver_path_count; i++)
+    has_folders |= access(ffuzz_driver_paths[i], F_OK) || is_folder(ffuzz_driver_paths[i]);
+  for (int i = 0; has_folders && i < ffuzz_driver_path_count; i++) want_folder(ffuzz_driver_paths[i]);
+  want_folder_of(ffuzz_driver.artifact_prefix);
+  want_folder_of(ffuzz_driver.exact_artifact_path);
+  begin();
+  ffuzz_driver_watch();
+  ffuzz_driver_limit();
+  return has_folders ? ffuzz_driver_corpus(test) : run_files(test, program);
+}
+
+/* As AFL++'s driver does it. */
+static int run_for_a_tool(harness *test) {
+  int failed = 0;
+  if (!ffuzz_driver.is_for_tool) ffuzz_driver_watch();
+  ffuzz_driver_limit();
+  if (ffuzz_driver.is_one_input) failed |= run_quietly(test, NULL, repetitions());
+  for (int i = 0; i < ffuzz_driver_path_count; i++) failed |= run_quietly(test, ffuzz_driver_paths[i], repetitions());
   return failed;
 }
 
-/* An input comes from a file or a pipe; a terminal, or nothing, is nobody's input without `-`. */
-static int run_standard_input(harness *test, const char *program) {
-  struct stat info;
-  size_t size;
-  if (!ffuzz_driver.standard_input && (fstat(0, &info) || S_ISCHR(info.st_mode))) {
-    ffuzz_driver_usage(2, program);
-    return 1;
-  }
-  uint8_t *data = ffuzz_driver_read(NULL, SIZE_MAX, &size);
-  if (!data) return 1;
-  run_named(test, "of standard input", data, size, ffuzz_driver.runs < 1 ? 1 : ffuzz_driver.runs, 0);
-  free(data);
-  return 0;
-}
-
-static void print_statistics(double begun) {
-  struct rusage usage;
-  getrusage(RUSAGE_SELF, &usage);
-  double spent = seconds() - begun;
-  fprintf(stderr,
-          "stat::number_of_executed_units: %lu\nstat::average_exec_per_sec:     %lu\n"
-          "stat::new_units_added:          0\nstat::slowest_unit_time_sec:    %lu\n"
-          "stat::peak_rss_mb:              %ld\n",
-          executed, spent > 1 ? (unsigned long)((double)executed / spent) : executed, (unsigned long)slowest,
-          usage.ru_maxrss >> 10);
-}
-
 HIDDEN int ffuzz_driver_by_hand(harness *test, const char *program) {
-  int failed = 0, folders = 0;
-  double begun = seconds();
+  int failed = 0;
   char before[4096];
-  ffuzz_driver_watch();
+  ffuzz_driver_seconds();
   for (unsigned int i = 0, count = ffuzz_replay_count(); i < count; i++)
-    if (ffuzz_replay_path(before, sizeof before, i)) failed |= run_file(test, before, 0);
-  if (ffuzz_driver.standard_input || !ffuzz_driver_path_count) failed |= run_standard_input(test, program);
-  for (int i = 0; i < ffuzz_driver_path_count; i++) {
-    const char *path = ffuzz_driver_paths[i];
-    struct stat info;
-    int is_folder = stat(path, &info) == 0 && S_ISDIR(info.st_mode);
-    failed |= is_folder ? run_folder(test, path) : run_file(test, path, 0);
-    folders += is_folder;
-  }
-  if (folders && ffuzz_driver.verbosity > 0)
-    fprintf(stderr,
-            "[*] INFO: %lu inputs were run, each once. To fuzz: ffuzz -i FOLDER -o OUT -- %s\n", executed, program);
-  if (ffuzz_driver.print_final_stats) print_statistics(begun);
+    if (ffuzz_replay_path(before, sizeof before, i)) failed |= run_quietly(test, before, 1);
+  if (ffuzz_driver.is_for_tool || ffuzz_driver.is_one_input)
+    failed |= run_for_a_tool(test);
+  else
+    failed |= run_like_libfuzzer(test, program);
+  ffuzz_driver_statistics();
   /* A fuzzer may read the map of a process without a fork server. */
   if (ffuzz_run_is_rejected()) ffuzz_run_is_over();
   return failed;

@@ -4,14 +4,20 @@
 
 #include "base.h"
 
+/* Tools of ffuzz set it: a crash ends the harness by its own signal, and nothing is printed. */
+#define FFUZZ_HARNESS_SIGNAL_ENV "FFUZZ_HARNESS_SIGNAL"
+
 /* libFuzzer's options, as -name=value. */
 struct driver_options {
-  long runs, max_len, timeout, rss_limit_mb;
-  long error_exitcode; /* -1: not given */
-  long timeout_exitcode, oom_exitcode, seed, print_final_stats, verbosity, help;
-  const char *artifact_prefix;
+#define NUMBER(name, usual, help) long name;
+#define TEXT(name, help) const char *name;
+#include "driver/options.def"
+#undef NUMBER
+#undef TEXT
   long iterations;    /* of AFL++'s driver: inputs of one process */
   int standard_input; /* `-` */
+  int is_one_input;   /* that of standard input: for `-`, or a file where no paths are on the command line */
+  int is_for_tool;
 };
 
 HIDDEN extern struct driver_options ffuzz_driver;
@@ -19,8 +25,9 @@ HIDDEN extern struct driver_options ffuzz_driver;
 HIDDEN extern char **ffuzz_driver_paths;
 HIDDEN extern int ffuzz_driver_path_count;
 
-/* Ends the program if there is an option that nobody would obey, and behind -help=1. */
+/* Ends the program behind -help=1. */
 HIDDEN void ffuzz_driver_parse(int argc, char **argv);
-HIDDEN void ffuzz_driver_usage(int fd, const char *program);
+/* Digits up to the first other character, as libFuzzer reads numbers. */
+HIDDEN long ffuzz_driver_number(const char *text);
 
 #endif

@@ -42,6 +42,8 @@ const NULL: &str = "/dev/null";
 
 /// Variable of the target with the folder of its instance, as AFL sets it.
 const INSTANCE: &str = "__AFL_OUT_DIR";
+/// A libFuzzer harness that is started by hand ends by the signal of its crash (`runtime/driver/options.h`).
+const HARNESS_SIGNAL: &str = "FFUZZ_HARNESS_SIGNAL";
 
 /// Bytes of its output, time of its second start and letters of the line, for a target that ends at its start.
 const PART: usize = 64 << 10;
@@ -346,6 +348,7 @@ impl Setup {
         .map(|name| (name.into(), None))
         .collect();
         let mut set = |name: &str, value: OsString| env.push((name.into(), Some(value)));
+        set(HARNESS_SIGNAL, "1".into());
         if let Some(dir) = &self.instance_dir {
             set(INSTANCE, dir.clone().into_os_string());
         }

@@ -154,6 +154,7 @@ pub const TABLE: &[Variable] = &[
     row("FM_CONFIG_PATH", Path, "~/.fuzzmanagerconf", "collector, fuzz, triage", Honoured, "FuzzManager's configuration file of this machine"),
     row("FFUZZ_BLOCKS", Number, "none", "fuzz", Target, "descriptor of the table of blocks for -Q; set by the fuzzer"),
     row("FFUZZ_MUTATOR", Number, "none", "fuzz", Target, "descriptor for the mutator of a libFuzzer harness; set by the fuzzer"),
+    row("FFUZZ_HARNESS_SIGNAL", Flag, "off", "fuzz, tools", Target, "a libFuzzer harness started by hand prints nothing, and a crash ends it by its own signal, not by exit code 77; set by the fuzzer"),
     row("FFUZZ_NO_DETOURS", Flag, "off", "fuzz, tools", Target, "-Q: functions are not copied; breakpoints alone show blocks, without hit counts and edges"),
     row("FFUZZ_DOMAINS", Text, "none", "fuzz, tools", Target, "domains of a program without source; set by the fuzzer"),
     row("WAYPOINTS", Text, "mem,heap,out", "fuzz, tools", Honoured, "-Q with -p, --dsf-record or in showdsf: domains of a program without source"),

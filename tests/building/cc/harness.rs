@@ -206,27 +206,30 @@ fn guards_of_shared_libraries_count_too() {
 }
 
 #[test]
-fn a_folder_ends_with_77_and_a_file_with_its_own_signal_both_named() {
+fn crashes_by_hand_end_as_in_libfuzzer() {
     for flags in ["", ",address"] {
         let bench = built(flags);
         let plain = flags.is_empty();
-        runs(&bench, "t", "-runs=0 good", 0, "2 inputs were run, each once");
-        runs(&bench, "t", "-runs=0 A", 77, "The input A/deep/1 ends the harness by SIGABRT.\n");
-        runs(&bench, "t", "A/deep/1", 134, "The input A/deep/1 ends the harness by SIGABRT.\n");
-        let (how, code) = if plain {
-            ("ends the harness by SIGSEGV", 139)
-        } else {
-            ("makes a sanitizer end the harness", 1)
-        };
-        runs(&bench, "t", "-runs=0 good S", 77, &format!("The input S/deep/1 {how}.\n"));
-        runs(&bench, "t", "S/0 S/deep/1", code, &format!("The input S/deep/1 {how}.\n"));
-        runs(&bench, "t", "-runs=0 E", 77, "The input E/deep/1 makes the harness call exit().\n");
-        runs(&bench, "t", "E/deep/1", 3, "The input E/deep/1 makes the harness call exit().\n");
+        let signal = "ERROR: libFuzzer: deadly signal";
+        runs(&bench, "t", "-runs=0 good", 0, "Done 3 runs in 0 second(s)\n");
+        runs(&bench, "t", "-runs=0 A", 77, signal);
+        runs(&bench, "t", "A/deep/1", 77, signal);
+        let (how, code) = if plain { (signal, 77) } else { ("AddressSanitizer: SEGV", 1) };
+        runs(&bench, "t", "-runs=0 good S", code, how);
+        runs(&bench, "t", "S/0 S/deep/1", code, how);
+        runs(&bench, "t", "-runs=0 E", 77, "SUMMARY: libFuzzer: fuzz target exited\n");
+        runs(&bench, "t", "E/deep/1", 77, "ERROR: libFuzzer: fuzz target exited\n");
         if !plain {
-            runs(&bench, "t", "O", 77, "The input O/deep/1 makes a sanitizer end the harness.\n");
+            runs(&bench, "t", "-runs=0 O", 1, "Test unit written to ./crash-");
             runs(&bench, "t", "O/deep/1", 1, "heap-buffer-overflow");
+            runs(
+                &bench,
+                "t",
+                "-malloc_limit_mb=100 M/deep/1",
+                71,
+                "out-of-memory (malloc(209715200))",
+            );
         }
-        runs(&bench, "t", "missing", 1, "missing: No such file");
     }
     let bench = bench();
     bench.write(
@@ -235,48 +238,63 @@ fn a_folder_ends_with_77_and_a_file_with_its_own_signal_both_named() {
     );
     let flags = "-fsanitize=fuzzer,undefined -fno-sanitize-recover=all";
     bench.build(&[], &format!("{flags} undefined.c -o t"));
-    runs(&bench, "t", "A", 77, "The input A/deep/1 makes a sanitizer end the harness.\n");
     runs(&bench, "t", "A/deep/1", 1, "signed integer overflow");
 }
 
 #[test]
-fn options_of_libfuzzer_do_what_they_do_there_or_are_refused() {
+fn tools_see_the_signal_itself_and_nothing_else() {
     let bench = built("");
-    let t = |words: &str, code: i32, text: &str| runs(&bench, "t", words, code, text);
-    t("-runs=5 -print_final_stats=1 good/0 good/1", 0, "stat::number_of_executed_units: 10\n");
-    t("-runs=0 -print_final_stats=1 good", 0, "stat::number_of_executed_units: 2\n");
-    t("-timeout=1 T", 70, "The input T/deep/1 takes longer than -timeout.\n");
-    t("-timeout=1 -timeout_exitcode=9 T/deep/1", 9, "The input T/deep/1 takes longer");
-    t("-rss_limit_mb=100 M", 71, "The input M/deep/1 takes more memory than -rss_limit_mb.\n");
-    t("-rss_limit_mb=100 good", 0, "");
-    t("-error_exitcode=5 A", 5, "A/deep/1");
-    t("-error_exitcode=5 A/deep/1", 5, "A/deep/1");
-    t("-seed=3 -verbosity=0 good", 0, "");
-    assert_eq!(run(&bench, "t", "-verbosity=0 -seed=3 good").1, "");
-    bench.write("long/0", "LLLLLLLLLLLL");
-    t("long", 77, "long/0");
-    t("-max_len=5 long", 0, "1 inputs");
-    t(
-        "-artifact_prefix=made- A",
-        77,
-        "A copy is made-crash-6dcd4ce23d88e2ee9568ba546c007c63d9131c1b\n",
-    );
-    let copy = bench.path("made-crash-6dcd4ce23d88e2ee9568ba546c007c63d9131c1b");
-    assert_eq!(std::fs::read(copy).unwrap(), b"A");
-    t("-help=1", 0, "  -runs=N");
-    t("-merge=1 new good", 1, "does not know the option -merge=1.\n[-] Use ffuzz-cmin");
-    t("-jobs=4 good", 1, "[-] Use ffuzz -j N");
-    t("-nonsense good", 1, "does not know the option -nonsense.\n[-] Leave it out");
-    t("-runs good", 1, "does not know the option -runs.");
-    t("-runs=many good", 1, "The value of -runs=many is not a number.");
-    t("--own=1 good", 0, "--own=1 is left to LLVMFuzzerInitialize");
-    t("good -ignore_remaining_args=1 -nonsense", 0, "2 inputs");
+    let by_tool = |input: &str| {
+        let mut command = Command::new(bench.path("t"));
+        let output = command.arg(bench.path(input)).env("FFUZZ_HARNESS_SIGNAL", "1").output();
+        let output = output.unwrap();
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        (std::os::unix::process::ExitStatusExt::signal(&output.status), output.status.code(), said)
+    };
+    assert_eq!(by_tool("good/0"), (None, Some(0), String::new()));
+    assert_eq!(by_tool("A/deep/1"), (Some(6), None, String::new()));
+    assert_eq!(by_tool("S/deep/1"), (Some(11), None, String::new()));
+    assert_eq!(by_tool("E/deep/1"), (None, Some(3), String::new()));
 }
 
 #[test]
-fn without_arguments_it_says_what_it_is_unless_it_is_given_an_input() {
+fn options_of_libfuzzer_do_what_they_do_there() {
     let bench = built("");
-    runs(&bench, "t", "", 1, "is a libFuzzer harness, built by ffuzz-cc");
+    let t = |words: &str, code: i32, text: &str| runs(&bench, "t", words, code, text);
+    t("-runs=5 -print_final_stats=1 good/0 good/1", 0, "stat::number_of_executed_units: 10\n");
+    t("-runs=0 -print_final_stats=1 good", 0, "stat::number_of_executed_units: 3\n");
+    t("-runs=x good", 0, "#3\tDONE ");
+    t("-timeout=1 -timeout_exitcode=9 T/deep/1", 9, "ERROR: libFuzzer: timeout after 1 seconds\n");
+    t("-runs=0 -timeout=1 T", 70, "Test unit written to ./timeout-");
+    t("-runs=0 -rss_limit_mb=100 M", 71, "Test unit written to ./oom-");
+    t("-rss_limit_mb=100 M/deep/1", 71, "limit: 100Mb)");
+    t("-error_exitcode=5 -runs=0 A", 5, "MS: 0 ; base unit: ");
+    t("-error_exitcode=5 A/deep/1", 5, "SUMMARY: libFuzzer: deadly signal\n");
+    t("-handle_abrt=0 A/deep/1", 134, "Running: A/deep/1\n");
+    bench.write("long/0", "LLLLLLLLLLLL");
+    t("-runs=0 long", 77, "Base64: TExMTExMTExMTExM\n");
+    t("-runs=0 -max_len=5 long", 0, "INITED");
+    t("-max_len=5 long/0", 0, "Executed long/0 in 0 ms\n");
+    let hash = "6dcd4ce23d88e2ee9568ba546c007c63d9131c1b";
+    t("-runs=0 -artifact_prefix=made- A", 77, &format!("Test unit written to made-crash-{hash}\n"));
+    let copy = bench.path(&format!("made-crash-{hash}"));
+    assert_eq!(std::fs::read(copy).unwrap(), b"A");
+    t("-runs=0 -exact_artifact_path=/dev/full A", 77, "cannot write /dev/full: no regular file\n");
+    t("-runs=0 -artifact_prefix=no/ A", 1, "The required directory \"no/\" does not exist\n");
+    t("-runs=0 good good/0", 1, "Not a directory: good/0; exiting\n");
+    t("-help=1", 0, "  runs ");
+    t("-nonsense good/0", 0, "WARNING: unrecognized flag '-nonsense'; use -help=1");
+    t("--own=1 good/0", 0, "INFO: libFuzzer ignores flags that start with '--'\n");
+    t("good/0 -ignore_remaining_args=1 -nonsense", 0, "Running 1 inputs 1 time(s) each.\n");
+    let (_, said) = run(&bench, "t", "-verbosity=0 good/0");
+    assert!(said.contains("Running: good/0\n") && !said.contains("INFO:"), "{said}");
+    let (_, said) = run(&bench, "t", "-verbosity=2 -runs=3 good/0");
+    assert!(said.contains("Flag: runs 3\n"), "{said}");
+}
+
+#[test]
+fn an_input_from_standard_input_ends_the_harness_by_its_own_signal() {
+    let bench = built("");
     assert_eq!(bench.status("t", b"a"), 0);
     assert_eq!(bench.status("t", b"A"), 134);
 }
@@ -295,10 +313,10 @@ fn words_of_aflpps_driver_mean_what_they_mean_there() {
     for words in [&[][..], &["-"], &["-1000"], &["-", "-1000"]] {
         assert_eq!(by_hand(words, "letter"), (true, String::new()), "{words:?}");
         let (good, said) = by_hand(words, "stop");
-        assert!(!good && said.contains("of standard input ends the harness by SIGABRT"), "{said}");
+        assert!(!good && said.contains("ERROR: libFuzzer: deadly signal"), "{said}");
     }
-    runs(&bench, "t", "-0", 1, "Give a number of inputs");
-    runs(&bench, "t", "-12x", 1, "The value of -12x is not a number.");
+    runs(&bench, "t", "-0 good/0", 0, "unrecognized flag '-0'");
+    runs(&bench, "t", "-12x good/0", 0, "unrecognized flag '-12x'");
     // A fuzzer's process ends after as many inputs.
     let script = |words: &str| {
         bench.write("w", format!("#!/bin/sh\nexec {} {words}\n", bench.path("t").display()));
