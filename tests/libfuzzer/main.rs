@@ -28,6 +28,11 @@ const DIFFERENT: &[(&str, &str)] = &[
     ("handle_segv=0", "the signal itself, for the same reason"),
     ("runs=0 oom dir", "71 with the file oom-SHA1: libFuzzer hangs"),
     ("minimize_crash", "libFuzzer was still running"),
+    ("fuzz -max_len=8", "words of the program are often too long: no recommended dictionary"),
+    ("fuzz -only_ascii=1", "refused: mutants are not filtered"),
+    ("fuzz -data_flow_trace=dft", "refused before any line, with exit code 1 as there"),
+    ("analyze_dict", "refused: words have no values"),
+    ("merge control file", "the file is not written: an interrupted merge begins again"),
 ];
 /// Rows that need a signal at the right time, or another user.
 const NOT_RUN: &[&str] = &["SIGTERM", "SIGUSR1", "no args at all", "unreadable file"];
