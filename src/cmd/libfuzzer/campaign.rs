@@ -405,6 +405,7 @@ fn said_of(
 /// The harness run with one file: its exit code, None for a signal, and what it writes to standard error.
 fn report_of(harness: &Path, order: &Order, input: &Path) -> io::Result<(Option<u8>, Vec<u8>)> {
     let mut command = Command::new(harness);
+    command.arg("-verbosity=0");
     for name in ["timeout", "rss_limit_mb", "malloc_limit_mb"] {
         if order.is_given(name) {
             command.arg(format!("-{name}={}", order.text(name)));
