@@ -1,8 +1,8 @@
 //! `ffuzz libfuzzer HARNESS …`: a harness with libFuzzer's command line, which a harness of `ffuzz-cc` starts by itself
 //! when it is to fuzz, to merge folders or to minimize an input.
 //!
-//! [`options`] has all options of libFuzzer in one table. The campaign is `ffuzz fuzz --json` as a process of its own
-//! ([`campaign`]); its events become libFuzzer's lines ([`lines`]) and files ([`files`]). `cmin` and `tmin` do the rest.
+//! `options` has all options of libFuzzer in one table. The campaign is `ffuzz fuzz --json` as a process of its own
+//! (`campaign`); its events become libFuzzer's lines (`lines`) and files (`files`). `cmin` and `tmin` do the rest.
 
 mod campaign;
 mod files;
