@@ -162,7 +162,7 @@ afl-suite: setup-test
 	CARGO_TARGET_DIR='$(TARGET_DIR)' scripts/afl-suite.sh '$(BIN)'
 
 libfuzzer-suite: setup-test
-	$(CARGO) test --locked --test libfuzzer -- --ignored --nocapture
+	$(CARGO) test --locked --test libfuzzer -- --nocapture
 
 install: all
 	install -d '$(DESTDIR)$(PREFIX)/bin' '$(DESTDIR)$(PREFIX)/include' '$(DESTDIR)$(PREFIX)/share/doc/ffuzz/domains'

@@ -258,7 +258,7 @@ impl<'a> Task<'a> {
             _ if words.only_runs() || has_files => match jobs {
                 None => Ok(Self::Run { words, jobs: None }),
                 Some(_) => {
-                    let cause = "--jobs has no meaning where inputs are run";
+                    let cause = "--jobs cannot be used when running inputs";
                     Err(Failure::usage(cause, "leave it out"))
                 }
             },

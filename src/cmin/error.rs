@@ -24,7 +24,7 @@ pub enum CminError {
     #[error("the output folder {0:?} is not empty")]
     #[diagnostic(help("choose another -o, or empty it"))]
     NotEmpty(PathBuf),
-    #[error("another cmin works in {0:?}")]
+    #[error("another cmin is running in {0:?}")]
     #[diagnostic(help("wait for its end, or choose another -o"))]
     Busy(PathBuf),
     #[error("{0:?} holds the unfinished work of another cmin command")]

@@ -283,7 +283,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let (journal, _) = opened(folder.path(), 7);
         let refusal = |number| Journal::open(folder.path(), number).err().unwrap().to_string();
-        assert!(refusal(7).contains("another cmin works"));
+        assert!(refusal(7).contains("another cmin is running"));
         drop(journal);
         assert!(refusal(8).contains("unfinished work of another"));
         for copies in [false, true] {

@@ -99,7 +99,7 @@ impl SharedWork<'_> {
         Ok(())
     }
 
-    /// Forgets all traces if they are not to be believed, and says whether they were.
+    /// Discards unreliable traces. Returns true if it did.
     pub(super) fn start_over_if_doubtful(&mut self) -> Result<bool, CminError> {
         if !std::mem::take(self.doubtful.get_mut()) {
             return Ok(false);

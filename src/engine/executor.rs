@@ -109,7 +109,7 @@ pub struct InputFunctions {
 }
 
 impl InputFunctions {
-    /// It has one of them.
+    /// True if the harness has one of them.
     #[must_use]
     pub fn any(self) -> bool {
         self.mutator || self.crossover

@@ -35,7 +35,7 @@ pub enum EmulatorError {
     #[diagnostic(help("-Q needs a whole ELF file: of a script, name the program that it starts"))]
     NotProgram { found: String },
     #[error("--guard-heap loads a library into the target, which runs in an emulator")]
-    #[diagnostic(help("leave --guard-heap out"))]
+    #[diagnostic(help("omit --guard-heap"))]
     Heap,
     #[error("the emulated target ended before it reached its input ({how})")]
     #[diagnostic(help("{}", why_it_ended(*is_limited)))]

@@ -130,7 +130,7 @@ pub enum TargetError {
     #[error("the target registers other maps than at its first start ({before}, now {now})")]
     #[diagnostic(help("register the same maps in every start"))]
     Changed { before: String, now: String },
-    #[error("the target's fork server dies with every input ({how})")]
+    #[error("the target's fork server dies on every input ({how})")]
     #[diagnostic(help("AFL_DEBUG_CHILD=1 shows the target's output before that"))]
     Lost { how: String },
     #[error("cannot deliver an input through {path:?}: {source}")]

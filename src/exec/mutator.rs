@@ -1,8 +1,8 @@
 //! The mutator of a libFuzzer harness: `LLVMFuzzerCustomMutator` and `LLVMFuzzerCustomCrossOver`.
 //!
-//! They are called in a process of their own, the harness started once more (`runtime/driver/mutations.h`): a mutator
-//! that crashes or never returns costs an input, not the campaign. `LLVMFuzzerMutate` is havoc, so that process asks for
-//! it in the midst of a call.
+//! A second process of the harness calls them (`runtime/driver/mutations.h`): a mutator that crashes or never returns
+//! costs an input, not the campaign. `LLVMFuzzerMutate` is one step of havoc, which that process requests during a
+//! call.
 
 use std::ffi::OsString;
 use std::os::fd::AsFd;
@@ -59,48 +59,48 @@ const READY: u32 = 1;
 const MADE: u32 = 2;
 const WANTS: u32 = 3;
 
-/// Inputs of which each is made of the one before; libFuzzer's `-mutate_depth`.
+/// Length of a chain of inputs, each made from the one before; libFuzzer's `-mutate_depth`.
 const DEPTH: u32 = 5;
-/// Longest start of the process, and longest call.
+/// Time limits of the start of the process and of a call.
 const LONGEST_START: Duration = Duration::from_secs(20);
 const LONGEST_CALL: Duration = Duration::from_secs(2);
-/// Shortest and longest interval at which the process is looked at: one that crashes wakes nobody.
+/// Shortest and longest interval between two checks of the process: a crash does not wake the waiting thread.
 const LOOKS: [Duration; 2] = [Duration::from_millis(1), Duration::from_millis(100)];
-/// Calls in a row that did not return, after which there are no more.
+/// Number of consecutive calls without a return after which no more are made.
 const MOST_HANGS: u32 = 3;
 
-/// What makes inputs, and the process that does.
+/// The mutator of a harness and its process.
 pub struct HarnessMutator {
     setup: Setup,
     functions: InputFunctions,
     partner: Option<Partner>,
-    /// Of its random numbers, and how many were drawn.
+    /// Seed of the random numbers, and how many were drawn.
     seed: u64,
     drawn: u64,
-    /// The last input, and how many lie between it and the seed.
+    /// The last input, and its distance from the seed.
     chain: Vec<u8>,
     depth: u32,
     hangs: u32,
 }
 
-/// The harness started for its functions.
+/// The process that calls the harness's functions.
 struct Partner {
     process: Process,
     memory: SharedMap,
-    /// Answers so far.
+    /// Number of answers received.
     answers: u32,
     _strays: Strays,
 }
 
 impl HarnessMutator {
-    /// Of a harness that has these functions. It is started at the first call.
+    /// Creates the mutator of a harness with these functions. The first call starts the process.
     #[must_use]
     pub fn new(setup: Setup, functions: InputFunctions, seed: u64) -> Self {
         let chain = Vec::new();
         Self { setup, functions, partner: None, seed, drawn: 0, chain, depth: 0, hangs: 0 }
     }
 
-    /// One line for the user.
+    /// Returns the line that introduces these functions to the user.
     #[must_use]
     pub fn introduction(functions: InputFunctions) -> String {
         let names = [
@@ -189,7 +189,7 @@ impl Mutator for HarnessMutator {
     }
 }
 
-/// Why a call brought nothing.
+/// Why a call failed.
 enum Failure {
     Ended(Option<i32>),
     Hangs,
@@ -272,7 +272,7 @@ impl Partner {
         futex::wake(word);
     }
 
-    /// Bytes of the result; 0: there is none.
+    /// Waits for the result of a call and returns its length in bytes; 0: no input.
     fn result(
         &mut self,
         leave: &mut Leave,

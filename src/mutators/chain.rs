@@ -173,7 +173,7 @@ impl Mutators {
         })
     }
 
-    /// Adds one that is known later than those of the user.
+    /// Adds a mutator after those of the user.
     pub fn add(&mut self, mutator: Box<dyn Mutator>, seed: u64) {
         if self.members.is_empty() {
             let debug = self.debug;

@@ -215,7 +215,7 @@ pub trait Mutator {
         Ok(())
     }
 
-    /// Whether it gets turns in place of havoc, as many as its finds are worth.
+    /// Whether it competes with havoc for turns; the share follows the finds of both.
     fn competes(&self) -> bool {
         false
     }

@@ -130,7 +130,7 @@ fn random(seed: u64, index: usize) -> u32 {
     (mix(seed ^ index as u64) % u64::from(u32::MAX)) as u32
 }
 
-/// Checks that inputs can come, once all mutators are known: a harness may have one.
+/// Checks that a mutator makes inputs if only mutators may. Called once all are known: a harness may have one.
 pub fn check(mutators: &Mutators, options: &CustomOptions) -> Result<(), CustomError> {
     if options.only && !mutators.has(Hook::Fuzz) {
         return Err(CustomError::OnlyNone);

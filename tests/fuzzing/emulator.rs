@@ -218,7 +218,7 @@ fn a_program_of_go_is_forked_at_its_entry_point() {
         job.input("x").run().expect(0);
     }
     let refused = dir.fuzz("-Q --native -E 5", &dir.path("t"), "").run();
-    refused.refused(1, "Go's runtime", "leave --native out");
+    refused.refused(1, "Go's runtime", "omit --native");
     let done = dir.fuzz("-Q -t 5000 -E 5", &dir.path("t"), "").run();
     done.expect(0).says("runs in qemu-x86_64: Go's runtime starts threads before main");
 }
@@ -245,7 +245,7 @@ fn dynamic_programs_of_musl_run_in_qemu() {
         let _ = std::fs::remove_dir_all(dir.path("out"));
         dir.fuzz(options, &program, "").run().refused(1, cause, remedy);
     };
-    refused("-Q --native -E 5", "which is linked with musl", "leave --native out");
+    refused("-Q --native -E 5", "which is linked with musl", "omit --native");
     refused("-n --guard-heap -E 5", "which is linked with musl", "link it with glibc");
 }
 
@@ -261,14 +261,14 @@ fn what_cannot_be_emulated_is_refused() {
     dir.fuzz("-Q --native -E 5", &program, "").run().refused(
         1,
         "linked statically",
-        "leave --native out",
+        "omit --native",
     );
     if has_emulators() {
         dir.program("gcc").words("t.c -o d").run().expect(0);
         dir.fuzz("--qemu --guard-heap -E 5", &dir.path("d"), "").run().refused(
             1,
             "--guard-heap",
-            "leave --guard-heap out",
+            "omit --guard-heap",
         );
         dir.write("dies.c", "#include <stdlib.h>\nint main(void) { abort(); }");
         dir.program("gcc").words("-static dies.c -o dies").run().expect(0);

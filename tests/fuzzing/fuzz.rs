@@ -201,7 +201,7 @@ fn a_fork_server_that_dies_with_every_input_ends_the_campaign_with_its_cause() {
         dir.write(&format!("in/{n}"), format!("Q{n}"));
     }
     let done = dir.fuzz("-s 1 -E 3000", &hostile(), "kill-always").run();
-    let done = done.refused(1, "fork server dies with every input", "AFL_DEBUG_CHILD=1");
+    let done = done.refused(1, "fork server dies on every input", "AFL_DEBUG_CHILD=1");
     done.does_not_say("aborted by user").does_not_say("nice day");
 }
 

@@ -484,7 +484,7 @@ fn programs_that_cannot_have_breakpoints_are_refused() {
     build(&dir, "gcc", "-nostartfiles start.c -o unstarted");
     dir.ffuzz(&format!("cc {c} -o ours")).run().expect(0);
     for (words, cause, remedy) in [
-        ("--native -- ./static", "linked statically", "leave --native out"),
+        ("--native -- ./static", "linked statically", "omit --native"),
         ("-- ./ours", "this one is instrumented", "leave -Q out"),
         ("-- ./unstarted", "before main", "AFL_DEBUG_CHILD=1"),
         ("--modules libnone.so -- ./plain", "none of the target's files", "they are plain, libc"),
@@ -493,7 +493,7 @@ fn programs_that_cannot_have_breakpoints_are_refused() {
         assert!(run.err.contains(cause) && run.err.contains(remedy), "{words}: {}", run.err);
     }
     let refused = |job: Job, cause: &str| job.run().refused(2, cause, "");
-    refused(dir.ffuzz("-Q -n -i in -o out -- ./plain"), "-Q asks for coverage, and -n for none");
+    refused(dir.ffuzz("-Q -n -i in -o out -- ./plain"), "-Q and -n exclude each other");
     refused(dir.ffuzz("--modules x -i in -o out -- ./plain"), "--modules chooses");
     let job = dir.ffuzz("-Q -i in -o out -- ./plain").env("AFL_NO_FORKSRV", "1");
     refused(job, "needs a fork server");

@@ -162,7 +162,7 @@ fn cores(options: &Options, count: usize, warnings: &mut Vec<String>) -> Vec<usi
             if free.len() < count {
                 let (free, rest) = (free.len(), count - free.len());
                 warnings.push(format!(
-                    "{count} workers, free cores: {free}; {rest} go without a core of their own"
+                    "{count} workers, free cores: {free}; {rest} workers share cores"
                 ));
             }
             free

@@ -381,12 +381,12 @@ fn native(args: &Args, env: &Environment) -> Result<Option<NativeOptions>, Failu
             None => Ok(None),
             Some(_) => Err(Failure::usage(
                 "--modules chooses among the files of a target without instrumentation (-Q)",
-                "add -Q, or leave --modules out",
+                "add -Q, or omit --modules",
             )),
         };
     };
     if args.non_instrumented {
-        let cause = "-Q asks for coverage, and -n for none";
+        let cause = "-Q and -n exclude each other";
         return Err(Failure::usage(cause, "leave one of them out"));
     }
     if env.flag(&["AFL_NO_FORKSRV"]) {
@@ -531,7 +531,7 @@ fn mutation(args: &Args, env: &Environment, main: bool) -> Result<MutationOption
         return Err(Failure::usage(cause, "check -g and -G"));
     }
     if args.dictionaries.len() > MAX_DICTIONARIES {
-        return Err(Failure::usage("-x can be given four times", "put the tokens into one file"));
+        return Err(Failure::usage("at most four -x can be given", "put the tokens into one file"));
     }
     let dictionaries = args.dictionaries.iter().map(|word| values::dictionary(word));
     Ok(MutationOptions {

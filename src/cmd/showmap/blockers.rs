@@ -114,7 +114,7 @@ impl Entry {
 fn json(entries: &[Entry]) -> Result<String, Failure> {
     let text = serde_json::to_string_pretty(entries);
     text.map(|text| text + "\n")
-        .map_err(|error| Failure::new(format!("cannot print JSON: {error}"), "leave --json out"))
+        .map_err(|error| Failure::new(format!("cannot print JSON: {error}"), "omit --json"))
 }
 
 fn text(entries: &[Entry], inputs: usize) -> String {

@@ -67,7 +67,7 @@ pub trait ForeignMutators {
         false
     }
 
-    /// It gets turns of its own in place of havoc, as many as its finds are worth.
+    /// Whether it competes with havoc for turns; the share follows the finds of both.
     fn competes(&self, _index: usize) -> bool {
         false
     }

@@ -117,7 +117,7 @@ pub(super) fn stack(
     out.origin = Origin { parent: from.seed, other: base.other, step, by };
 }
 
-/// One change, seldom a few, for a foreign mutator that asks for it in the midst of its own work.
+/// Applies one change, seldom a few, for a foreign mutator that requests it during its own call.
 pub(super) fn change(
     from: &Materials<'_>,
     rng: &mut Rng,

@@ -33,7 +33,7 @@ const LEAST_TIMED: u32 = 16;
 const CHECK_SOON: u64 = 16;
 /// Limit of timed runs; old ones lose weight beyond it.
 const MOST_TIMED: u32 = 64;
-/// A startup on a busy machine takes up to so many times as long as one that was measured.
+/// Factor for a startup on a busy machine, relative to one that was measured.
 const SLOWER_STARTUP: u32 = 5;
 /// First runs of a child, which are slower: it still finds out which pages are written.
 const LEARNING_RUNS: u64 = 128;

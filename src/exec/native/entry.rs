@@ -1,5 +1,5 @@
-//! The entry of a file in the table. It is kept in the cache folder, because it takes seconds for a large program,
-//! and each worker and each tool needs it as well.
+//! The entry of a file in the table, cached between starts: decoding a large program takes seconds, and each worker and
+//! each tool needs the entry.
 
 use std::fs::{self, File};
 use std::io;
@@ -19,11 +19,11 @@ use crate::parts::hex;
 
 /// Words of the head: numbers of blocks, of sites, of edges, bytes of code, numbers of jumps and of fields.
 const HEAD: usize = 6;
-/// Bytes before the body of a kept entry: its checksum, the head, and two words of [`Known`].
+/// Bytes before the body of a cached entry: its checksum, the head, and two words of [`Known`].
 const BEFORE: usize = 20 + 4 * HEAD + 16;
-/// Files that are smaller than that are made as quickly as they are found.
+/// Minimum size of a cached file: decoding a smaller one is as quick as a lookup.
 const LEAST_KEPT: usize = 64 << 10;
-/// Bytes of all kept entries.
+/// Maximum bytes of all cached entries.
 const MOST_KEPT: u64 = 512 << 20;
 
 /// The entry of one file, as `runtime/native/table.h` has it, without what tells the file from others.
@@ -71,7 +71,7 @@ impl Entry {
         Self { head, body, known }
     }
 
-    /// None: it is no ELF file.
+    /// Decodes a file. Returns None if it is no ELF file.
     fn decoded(path: &Path, content: &[u8], amount: Amount) -> Option<Self> {
         let file = object::File::parse(content).ok()?;
         let blocks = Blocks::decoded(&file);
@@ -93,7 +93,7 @@ impl Entry {
         bytes
     }
 
-    /// None: it is damaged.
+    /// Returns None if the bytes are damaged.
     fn from_bytes(mut bytes: Vec<u8>) -> Option<Self> {
         let (sum, rest) = bytes.split_first_chunk::<20>()?;
         if Sha1::digest(rest)[..] != sum[..] {
@@ -113,11 +113,11 @@ impl Entry {
     }
 }
 
-/// The folder of kept entries. Without one, entries are made anew each time.
+/// The folder of cached entries. Without one, each start decodes all files.
 #[derive(Debug)]
 pub(super) struct Entries {
     folder: Option<PathBuf>,
-    /// Of this program, so that one of another version finds none.
+    /// Identifies this executable: another version must not read its entries.
     version: String,
 }
 
@@ -129,7 +129,7 @@ impl Entries {
         Self { folder: folder.filter(|_| version.is_some()), version: version.unwrap_or_default() }
     }
 
-    /// That of a file with this content. None: it is no ELF file.
+    /// Returns the entry of a file with this content. None if it is no ELF file.
     pub(super) fn entry(&self, path: &Path, content: &[u8], amount: Amount) -> Option<Entry> {
         let Some(folder) = self.folder.as_ref().filter(|_| content.len() >= LEAST_KEPT) else {
             return Entry::decoded(path, content, amount);
@@ -140,13 +140,13 @@ impl Entries {
         name.update(content);
         let kept = folder.join(hex(&name.finalize()));
         if let Some(entry) = fs::read(&kept).ok().and_then(Entry::from_bytes) {
-            // The oldest ones are removed: that is by their last use.
+            // `make_room` removes entries by their last use.
             let _ = File::open(&kept).and_then(|file| file.set_modified(SystemTime::now()));
             return Some(entry);
         }
         let entry = Entry::decoded(path, content, amount)?;
         let bytes = entry.to_bytes();
-        // A convenience: where there is no room, the next start decodes again.
+        // Without room, the next start decodes again.
         let _ = make_room(folder, bytes.len() as u64)
             .and_then(|()| ffuzz_assets::write(&kept, &bytes))
             .inspect_err(|_| drop(fs::remove_file(&kept)));
@@ -161,7 +161,7 @@ fn own_version() -> Option<String> {
     Some(format!("{} {} ", own.len(), changed.as_nanos()))
 }
 
-/// Removes the entries that were not used for longest.
+/// Removes the least recently used entries until `bytes` more fit in.
 fn make_room(folder: &Path, bytes: u64) -> io::Result<()> {
     let mut kept = Vec::new();
     for entry in fs::read_dir(folder)? {

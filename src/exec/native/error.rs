@@ -12,16 +12,16 @@ pub enum NativeError {
     #[diagnostic(help("leave -Q out"))]
     Instrumented,
     #[error("breakpoints are for programs for x86-64 with 64 bits")]
-    #[diagnostic(help("leave --native out: QEMU runs the target then"))]
+    #[diagnostic(help("omit --native: QEMU runs the target then"))]
     Machine,
     #[error("breakpoints need a library in the target, which is linked statically")]
-    #[diagnostic(help("leave --native out: QEMU runs the target then"))]
+    #[diagnostic(help("omit --native: QEMU runs the target then"))]
     Static,
     #[error("breakpoints need a library of glibc in the target, which is linked with {0}")]
-    #[diagnostic(help("leave --native out: QEMU runs the target then"))]
+    #[diagnostic(help("omit --native: QEMU runs the target then"))]
     OtherLibc(&'static str),
     #[error("--guard-heap replaces the heap of libc, and the target has that of a sanitizer")]
-    #[diagnostic(help("leave --guard-heap out: the sanitizer finds more"))]
+    #[diagnostic(help("omit --guard-heap: the sanitizer finds more"))]
     HeapOfSanitizer,
     #[error("--guard-heap loads a library into the target, which is linked statically")]
     #[diagnostic(help("link it dynamically, or build it with AFL_USE_ASAN=1"))]
@@ -32,7 +32,7 @@ pub enum NativeError {
     #[error(
         "breakpoints and forks need a program that has no threads before main, and Go's runtime starts some"
     )]
-    #[diagnostic(help("leave --native out: QEMU runs the target then"))]
+    #[diagnostic(help("omit --native: QEMU runs the target then"))]
     Go,
     #[error("-Q loads a library into the target, which runs as another user (setuid or setgid)")]
     #[diagnostic(help("fuzz a copy of it without that mode bit"))]

@@ -47,8 +47,7 @@ pub(super) struct BrokerLink {
 }
 
 impl BrokerLink {
-    /// Connects to `address` again and again. `send` receives what comes, and returns whether there is
-    /// still a receiver.
+    /// Reconnects to `address` forever. Calls `send` for each message; false: the receiver is gone.
     pub(super) fn start(
         address: String,
         hello: Vec<u8>,

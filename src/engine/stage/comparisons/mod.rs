@@ -157,7 +157,7 @@ fn begin_again<M>(fuzzer: &mut Fuzzer<M>) {
     done.for_each(|seed| seed.compared = 0);
 }
 
-/// Whether there is so much of its share left for the stage that it is worth a slice. The first one comes at once.
+/// Whether the remaining share is worth a slice. The first slice needs none.
 fn has_share<D: Door>(door: &D) -> bool {
     let used = door.fuzzer().comparing.spent;
     let average = used.time.div_f64(used.runs.max(1) as f64);
