@@ -20,156 +20,112 @@ enum Treatment {
 }
 use Treatment::{Idle, Missing, Refused, Works};
 
-/// Name, value without the option, treatment, help.
-struct Row(&'static str, &'static str, Treatment, &'static str);
+/// The options of a replay and of a search, one per line: `NUMBER(name, default, "help")` or `TEXT(name, "help")`.
+const LIST: &str = include_str!("../../../runtime/driver/options.def");
 
+/// Options without effect, because the search decides that by itself or a campaign has nothing of the kind.
+const IDLE: &[&str] = &[
+    "len_control",
+    "keep_seed",
+    "fork_corpus_groups",
+    "close_fd_mask",
+    "shuffle",
+    "prefer_small",
+    "reload",
+    "shrink",
+    "reduce_inputs",
+    "mutate_depth",
+    "reduce_depth",
+    "cross_over",
+    "cross_over_uniform_dist",
+    "use_counters",
+    "use_memmem",
+    "use_value_profile",
+    "entropic",
+    "entropic_feature_frequency_threshold",
+    "entropic_number_of_rarest_features",
+    "entropic_scale_per_exec_time",
+    "purge_allocator_interval",
+    "report_slow_units",
+    "print_funcs",
+    "handle_segv",
+    "handle_bus",
+    "handle_abrt",
+    "handle_ill",
+    "handle_fpe",
+    "handle_int",
+    "handle_term",
+    "handle_xfsz",
+    "handle_trap",
+    "handle_usr1",
+    "handle_usr2",
+    "dump_coverage",
+    "use_clang_coverage",
+    "detect_leaks",
+];
+
+const COVERAGE: &str = "ffuzz-showmap and ffuzz-tracer show coverage";
+const DEPENDENCE: &str = "ffuzz finds by itself which bytes decide";
 const BY_HAND: &str = "give files, which the harness runs by itself";
 
-/// In the order of `-help=1`.
-const ROWS: &[Row] = &[
-    Row("runs", "-1", Works, "number of runs; -1: no limit"),
-    Row("max_total_time", "0", Works, "seconds of fuzzing; 0: no limit"),
-    Row("timeout", "1200", Works, "seconds after which a run is a timeout"),
-    Row("max_len", "0", Works, "longest input in bytes; 0: from the corpus"),
-    Row("len_control", "100", Idle, "short inputs first"),
-    Row("seed", "0", Works, "of random numbers; 0: another one each time"),
-    Row(
-        "seed_inputs",
-        "",
-        Works,
-        "files to begin with, separated by commas, or @FILE with that list",
-    ),
-    Row("keep_seed", "0", Idle, "seeds stay in the corpus"),
-    Row("dict", "", Works, "file with words"),
-    Row("stop_file", "", Works, "the end once this file is there"),
-    Row("rss_limit_mb", "2048", Works, "memory of the harness, MB; 0: no limit"),
-    Row(
-        "malloc_limit_mb",
-        "0",
-        Works,
-        "largest allocation, MB, in a build with AddressSanitizer; 0: no limit",
-    ),
-    Row(
-        "fork",
-        "0",
-        Works,
-        "campaigns side by side, which go on behind crashes if -ignore_crashes=1",
-    ),
-    Row("jobs", "0", Works, "number of campaigns, each with its fuzz-N.log"),
-    Row("workers", "0", Works, "of -jobs at the same time; 0: half of the cores"),
-    Row("fork_corpus_groups", "0", Idle, "groups of -fork"),
-    Row("ignore_crashes", "0", Works, "go on behind crashes"),
-    Row("ignore_timeouts", "1", Works, "with -fork: go on behind timeouts"),
-    Row("ignore_ooms", "1", Works, "with -fork: go on behind runs without memory"),
-    Row("artifact_prefix", "./", Works, "begins the names of crash-SHA1, timeout-SHA1, oom-SHA1"),
-    Row("exact_artifact_path", "", Works, "file for the one input that fails"),
-    Row("create_missing_dirs", "0", Works, "make folders that are missing"),
-    Row("error_exitcode", "77", Works, "exit code of a crash"),
-    Row("timeout_exitcode", "70", Works, "exit code of a timeout"),
-    Row("verbosity", "1", Works, "0: fewer lines, 2: more"),
-    Row("print_final_stats", "0", Works, "statistics at the end"),
-    Row("close_fd_mask", "0", Idle, "what a harness prints under a campaign goes nowhere"),
-    Row("help", "0", Works, "this list"),
-    Row("ignore_remaining_args", "0", Works, "what follows is for LLVMFuzzerInitialize"),
-    Row("shuffle", "1", Idle, "order of the corpus at the start"),
-    Row("prefer_small", "1", Idle, "small inputs first"),
-    Row("reload", "1", Idle, "inputs that others add to the folders"),
-    Row("shrink", "0", Idle, "shorter inputs in place of longer ones"),
-    Row("reduce_inputs", "1", Idle, "shorter inputs in place of longer ones"),
-    Row("mutate_depth", "5", Idle, "changes in a row"),
-    Row("reduce_depth", "0", Idle, "changes in a row"),
-    Row("cross_over", "1", Idle, "splicing"),
-    Row("cross_over_uniform_dist", "0", Idle, "splicing"),
-    Row("use_counters", "1", Idle, "hit counts"),
-    Row("use_memmem", "1", Idle, "comparisons"),
-    Row("use_cmp", "1", Idle, "comparisons"),
-    Row(
-        "use_value_profile",
-        "0",
-        Idle,
-        "comparisons: the domain `cmp` (WAYPOINTS=cmp ffuzz-cc, ffuzz -p) does that",
-    ),
-    Row("entropic", "1", Idle, "schedule"),
-    Row("entropic_feature_frequency_threshold", "255", Idle, "schedule"),
-    Row("entropic_number_of_rarest_features", "100", Idle, "schedule"),
-    Row("entropic_scale_per_exec_time", "0", Idle, "schedule"),
-    Row("purge_allocator_interval", "1", Idle, "allocator"),
-    Row("report_slow_units", "10", Idle, "slow inputs: ffuzz keeps those beyond -timeout"),
-    Row("print_funcs", "2", Idle, "new functions"),
-    Row("handle_segv", "1", Idle, "signals end the process that runs the inputs, not the campaign"),
-    Row("handle_bus", "1", Idle, "signals"),
-    Row("handle_abrt", "1", Idle, "signals"),
-    Row("handle_ill", "1", Idle, "signals"),
-    Row("handle_fpe", "1", Idle, "signals"),
-    Row("handle_int", "1", Idle, "signals"),
-    Row("handle_term", "1", Idle, "signals"),
-    Row("handle_xfsz", "1", Idle, "signals"),
-    Row("handle_trap", "1", Idle, "signals"),
-    Row("handle_usr1", "1", Idle, "signals"),
-    Row("handle_usr2", "1", Idle, "signals"),
-    Row("dump_coverage", "0", Idle, "no meaning any more, in libFuzzer as well"),
-    Row("use_clang_coverage", "0", Idle, "no meaning any more, in libFuzzer as well"),
-    Row(
-        "detect_leaks",
-        "1",
-        Idle,
-        "leaks: ffuzz-triage finds them in a build with AddressSanitizer",
-    ),
-    Row("only_ascii", "0", Refused("ffuzz -a text prefers text"), "text alone"),
-    Row("focus_function", "", Missing("the whole program is fuzzed"), "function to look at"),
-    Row("trace_malloc", "0", Missing("WAYPOINTS=mem ffuzz-cc counts allocations"), "allocations"),
-    Row("print_pcs", "0", Missing("ffuzz-tracer shows what an input executes"), "new places"),
-    Row(
-        "print_corpus_stats",
-        "0",
-        Missing("fuzzer_stats of ffuzz has numbers"),
-        "numbers of the corpus",
-    ),
-    Row(
-        "print_coverage",
-        "0",
-        Missing("ffuzz-showmap and ffuzz-tracer show coverage"),
-        "coverage at the end",
-    ),
-    Row(
-        "print_full_coverage",
-        "0",
-        Missing("ffuzz-showmap and ffuzz-tracer show coverage"),
-        "coverage at the end",
-    ),
-    Row(
-        "mutation_graph_file",
-        "",
-        Missing("the names in the queue of ffuzz have parents"),
-        "parents of inputs",
-    ),
-    Row("merge", "0", Works, "keep what adds coverage"),
-    Row("set_cover_merge", "0", Works, "keep a small set"),
-    Row("merge_control_file", "", Missing("an interrupted merge begins again"), "state of -merge"),
-    Row("minimize_crash", "0", Works, "a shorter input that crashes"),
-    Row("cleanse_crash", "0", Works, "an input without bytes that do not matter"),
-    Row(
-        "analyze_dict",
-        "0",
-        Refused("ffuzz-showmap --tokens lists words of the program"),
-        "value of words",
-    ),
-    Row(
-        "data_flow_trace",
-        "",
-        Refused("ffuzz finds by itself which bytes decide"),
-        "trace of DFSan",
-    ),
-    Row(
-        "collect_data_flow",
-        "",
-        Refused("ffuzz finds by itself which bytes decide"),
-        "program of DFSan",
-    ),
-    Row("features_dir", "", Refused("it is internal to libFuzzer"), "features of inputs"),
-    Row("exit_on_src_pos", "", Refused(BY_HAND), "the end at a place"),
-    Row("exit_on_item", "", Refused(BY_HAND), "the end at an input"),
+/// Options that a search does not have, and what serves in their place.
+const OTHERS: &[(&str, Treatment)] = &[
+    ("use_cmp", Missing("comparisons are always solved")),
+    ("focus_function", Missing("the whole program is fuzzed")),
+    ("trace_malloc", Missing("WAYPOINTS=mem ffuzz-cc counts allocations")),
+    ("print_pcs", Missing("ffuzz-tracer shows what an input executes")),
+    ("print_corpus_stats", Missing("fuzzer_stats of ffuzz has numbers")),
+    ("print_coverage", Missing(COVERAGE)),
+    ("print_full_coverage", Missing(COVERAGE)),
+    ("mutation_graph_file", Missing("the names in the queue of ffuzz have parents")),
+    ("merge_control_file", Missing("an interrupted merge begins again")),
+    ("only_ascii", Refused("ffuzz -a text prefers text")),
+    ("analyze_dict", Refused("ffuzz-showmap --tokens lists words of the program")),
+    ("data_flow_trace", Refused(DEPENDENCE)),
+    ("collect_data_flow", Refused(DEPENDENCE)),
+    ("features_dir", Refused("it is internal to libFuzzer")),
+    ("exit_on_src_pos", Refused(BY_HAND)),
+    ("exit_on_item", Refused(BY_HAND)),
 ];
+
+/// An option of libFuzzer.
+#[derive(Clone, Copy, Debug)]
+struct Row {
+    name: &'static str,
+    /// The value of an option that is not given.
+    default: &'static str,
+    help: &'static str,
+}
+
+impl Row {
+    /// Parses a line of [`LIST`].
+    fn of(line: &'static str) -> Option<Self> {
+        let (is_number, rest) = match line.strip_prefix("NUMBER(") {
+            Some(rest) => (true, rest),
+            None => (false, line.strip_prefix("TEXT(")?),
+        };
+        let (head, help) = rest.strip_suffix("\")")?.split_once(", \"")?;
+        let (name, default) = if is_number { head.split_once(", ")? } else { (head, "") };
+        let default = if name == "artifact_prefix" { "./" } else { default };
+        Some(Self { name, default, help })
+    }
+
+    fn named(name: &str) -> Option<Self> {
+        rows().find(|row| row.name == name)
+    }
+
+    fn treatment(self) -> Treatment {
+        if IDLE.contains(&self.name) {
+            return Idle;
+        }
+        let other = OTHERS.iter().find(|(name, _)| *name == self.name);
+        other.map_or(Works, |(_, treatment)| *treatment)
+    }
+}
+
+fn rows() -> impl Iterator<Item = Row> {
+    LIST.lines().filter_map(Row::of)
+}
 
 /// What a command line asks for.
 #[derive(Debug, Default)]
@@ -211,14 +167,14 @@ impl Order {
     /// True: what follows is for the harness.
     fn option(&mut self, option: &str) -> Result<bool, Failure> {
         let (name, value) = option.split_once('=').unwrap_or((option, ""));
-        let row = ROWS.iter().find(|Row(known, ..)| *known == name);
-        let Some(Row(name, default, treatment, _)) = row.filter(|_| option.contains('=')) else {
+        let row = Row::named(name).filter(|_| option.contains('='));
+        let Some(Row { name, default, .. }) = row else {
             let line = "use -help=1 to list all flags";
             self.notes.push(format!("WARNING: unrecognized flag '-{option}'; {line}"));
             return Ok(false);
         };
-        let is_default = value == *default;
-        match treatment {
+        let is_default = value == default;
+        match row.map_or(Works, Row::treatment) {
             Works => {}
             Idle if self.number_of("verbosity") >= 2 && !is_default => {
                 self.notes
@@ -229,17 +185,17 @@ impl Order {
             }
             Refused(instead) if !is_default => {
                 let cause = format!("the option -{name} is not supported here");
-                return Err(Failure { code: WRONG, ..Failure::new(cause, *instead) });
+                return Err(Failure { code: WRONG, ..Failure::new(cause, instead) });
             }
             Idle | Missing(_) | Refused(_) => {}
         }
         self.values.insert(name, value.to_owned());
-        Ok(*name == "ignore_remaining_args" && value == "1")
+        Ok(name == "ignore_remaining_args" && value == "1")
     }
 
     /// The value, or that of libFuzzer without the option.
     pub(super) fn text(&self, name: &str) -> &str {
-        let default = || ROWS.iter().find(|row| row.0 == name).map_or("", |row| row.1);
+        let default = || Row::named(name).map_or("", |row| row.default);
         self.values.get(name).map_or_else(default, String::as_str)
     }
 
@@ -281,14 +237,15 @@ fn number(text: &str) -> i64 {
 /// The answer to `-help=1`.
 pub(super) fn help() -> String {
     let mut text = String::from("Options (-NAME=VALUE; of several the last one counts):\n");
-    for Row(name, default, treatment, what) in ROWS {
-        let state = match treatment {
+    for row in rows() {
+        let Row { name, default, help } = row;
+        let state = match row.treatment() {
             Works => "",
             Idle => " (accepted, no effect)",
             Missing(_) => " (not supported)",
             Refused(_) => " (refused)",
         };
-        text.push_str(&format!("  {name:<38} {default:>6}  {what}{state}\n"));
+        text.push_str(&format!("  {name:<38} {default:>6}  {help}{state}\n"));
     }
     text
 }
@@ -296,6 +253,7 @@ pub(super) fn help() -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::collections::BTreeSet;
 
     fn order(words: &[&str]) -> Order {
         Order::read(words.iter().map(OsString::from)).unwrap()
@@ -337,12 +295,15 @@ mod tests {
     }
 
     #[test]
-    fn all_options_have_one_row() {
-        let mut names: Vec<&str> = ROWS.iter().map(|row| row.0).collect();
+    fn each_line_of_the_list_is_one_option_and_each_treatment_has_one() {
+        let lines = LIST.lines().filter(|line| line.starts_with(['N', 'T'])).count();
+        let mut names: Vec<&str> = rows().map(|row| row.name).collect();
+        assert_eq!(names.len(), lines);
+        let treated = IDLE.iter().chain(OTHERS.iter().map(|(name, _)| name));
+        assert!(treated.clone().all(|name| names.contains(name)));
+        assert_eq!(treated.collect::<BTreeSet<_>>().len(), IDLE.len() + OTHERS.len());
         names.sort_unstable();
-        let all = names.len();
         names.dedup();
-        assert_eq!(names.len(), all);
-        assert!(help().lines().count() == all + 1);
+        assert_eq!((names.len(), help().lines().count()), (lines, lines + 1));
     }
 }
