@@ -44,25 +44,11 @@ pub(super) fn seen(folder: &Path, seen: &Seen) -> Result<(), OutputError> {
         put("debugger.txt", &output.crash_data)?;
     }
     let lines = |stack: Vec<String>| -> String {
-        stack
-            .iter()
-            .enumerate()
-            .map(|(number, name)| {
-                format!(
-                    "#{number} {name}
-"
-                )
-            })
-            .collect()
+        let numbered = stack.iter().enumerate();
+        numbered.map(|(number, name)| format!("#{number} {name}\n")).collect()
     };
     let stacks: Vec<String> = group::stacks(seen).into_iter().map(lines).collect();
-    put(
-        "stack.txt",
-        &stacks.join(
-            "
-",
-        ),
-    )
+    put("stack.txt", &stacks.join("\n"))
 }
 
 /// Writes the facts, and the signature by itself.
