@@ -22,13 +22,15 @@ fn is_hash(name: &str) -> bool {
 #[test]
 fn new_inputs_are_in_the_first_folder_and_the_lines_are_libfuzzers() {
     let dir = TestDir::with_seed("(");
-    let done = alone(&dir, "-runs=3000 -ignore_crashes=1 -print_final_stats=1 in").run().expect(0);
+    let done = alone(&dir, "-runs=20000 -seed=1 -ignore_crashes=1 -print_final_stats=1 in")
+        .run()
+        .expect(0);
     done.says("INFO: Seed: ")
         .says("INFO:        1 files found in in")
         .says("INFO: seed corpus: files: 1 min: 1b max: 1b total: 1b")
         .says("INITED cov: ")
-        .says("Done 3000 runs in ")
-        .says("stat::number_of_executed_units: 3000");
+        .says("Done 20000 runs in ")
+        .says("stat::number_of_executed_units: 20000");
     let names = dir.names("in");
     assert!(names.iter().filter(|name| is_hash(name)).count() >= 2, "{names:?}");
 }
