@@ -1,5 +1,5 @@
 /* What objects compiled for libFuzzer by another compiler call (-fsanitize=fuzzer-no-link and its parts):
- * divisions, calls by pointer, memory accesses. Their edges are counted, their comparisons logged; this is ignored,
+ * array indices, calls by pointer, memory accesses. Their edges are counted, their comparisons logged; this is ignored,
  * and only has to be there. Weak: a sanitizer's runtime, or the program, may have its own. The
  * arguments are left where they are, so one form serves all. */
 #include <stdint.h>
@@ -7,8 +7,6 @@
 #define IGNORED(NAME) \
   __attribute__((weak)) void __sanitizer_cov_##NAME(void) {}
 
-IGNORED(trace_div4)
-IGNORED(trace_div8)
 IGNORED(trace_gep)
 IGNORED(trace_pc)
 IGNORED(trace_pc_indir)

@@ -87,6 +87,16 @@ void __sanitizer_cov_trace_switch(uint64_t value, uint64_t *cases) {
     __ffuzz_log_switch(SITE, HOW(FFUZZ_LOG_SWITCH, cases[1] / 8, 0), value, cases + 2, (uint32_t)cases[0]);
 }
 
+/* A divisor, compared with the one that crashes. */
+#define DIVISORS(BYTES, TYPE)                                                                              \
+  void __sanitizer_cov_trace_div##BYTES(TYPE divisor) {                                                    \
+    if (ffuzz_foreign_log)                                                                                 \
+      __ffuzz_log_values(SITE, HOW(FFUZZ_LOG_EQUAL, BYTES, FFUZZ_LOG_CONSTANT_A), 0, divisor);             \
+  }
+
+DIVISORS(4, uint32_t)
+DIVISORS(8, uint64_t)
+
 /* gcc's. */
 void __sanitizer_cov_trace_cmpf(float a, float b) {
   uint32_t left, right;

@@ -2,6 +2,7 @@
 //! `libfuzzer-sys`), which need no change.
 
 mod artifacts;
+mod coverage;
 mod harnesses;
 mod minimize;
 mod new;
@@ -67,11 +68,13 @@ enum Action {
         harness: String,
     },
     /// List the harnesses
+    #[command(visible_alias = "ls")]
     List {
         #[command(flatten)]
         package: Package,
     },
     /// Build one harness, or all, and print the paths
+    #[command(visible_alias = "b")]
     Build {
         #[command(flatten)]
         build: BuildOptions,
@@ -79,6 +82,7 @@ enum Action {
         harness: Option<String>,
     },
     /// Check that one harness, or all, compile
+    #[command(visible_alias = "c")]
     Check {
         #[command(flatten)]
         build: BuildOptions,
@@ -98,6 +102,7 @@ enum Action {
     ///
     /// A campaign that is there already goes on. With files, or with -runs=0, the harness runs them, or the corpus,
     /// and nothing is fuzzed.
+    #[command(visible_alias = "r")]
     Run {
         #[command(flatten)]
         build: BuildOptions,
@@ -119,7 +124,7 @@ enum Action {
         build: BuildOptions,
         /// Name of the harness
         harness: String,
-        /// A folder to minimize instead; then options of ffuzz-cmin
+        /// A folder to minimize instead; then options of ffuzz-cmin, or of libFuzzer
         #[arg(trailing_var_arg = true, allow_hyphen_values = true, value_name = "FOLDER|OPTION")]
         words: Vec<OsString>,
     },
@@ -129,11 +134,25 @@ enum Action {
         build: BuildOptions,
         /// Name of the harness
         harness: String,
+        /// Number of runs, as libFuzzer's -runs [default: until nothing can be removed]
+        #[arg(short, long, value_name = "N")]
+        runs: Option<u32>,
         /// The file
         input: PathBuf,
-        /// Options of ffuzz-tmin
+        /// Options of ffuzz-tmin, or of libFuzzer
         #[arg(trailing_var_arg = true, allow_hyphen_values = true, value_name = "OPTION")]
         options: Vec<OsString>,
+    },
+    /// Write which source lines the corpus and what campaigns have found reach to coverage/HARNESS/lcov.info
+    #[command(visible_alias = "cov")]
+    Coverage {
+        #[command(flatten)]
+        build: BuildOptions,
+        /// Name of the harness
+        harness: String,
+        /// Folders of inputs instead
+        #[arg(value_name = "FOLDER")]
+        folders: Vec<PathBuf>,
     },
 }
 
@@ -192,14 +211,23 @@ pub(super) fn run(program: &str, mut words: Vec<OsString>) -> Result<ExitCode, F
             let (harnesses, program) = built(&build, &harness)?;
             minimize::corpus(&harnesses, &harness, &program, &Words::split(words))
         }
-        Action::Tmin { build, harness, input, options } => {
-            let Words { inputs, options } = Words::split(options);
-            if let Some(other) = inputs.first() {
+        Action::Coverage { build, harness, folders } => {
+            let (harnesses, program) = built(&build, &harness)?;
+            coverage::run(&harnesses, &harness, &program, &folders)
+        }
+        Action::Tmin { build, harness, runs, input, options } => {
+            let words = Words::split(options);
+            if let Some(other) = words.inputs.first() {
                 let cause = format!("{} is one file too many", other.display());
                 return Err(Failure::usage(cause, "minimize one input at a time"));
             }
+            let is_libfuzzers = words.are_libfuzzers()?;
             let (harnesses, program) = built(&build, &harness)?;
-            minimize::input(&harnesses, &harness, &program, &input, &options)
+            let harness = (&*harness, &*program);
+            match runs.is_some() || is_libfuzzers {
+                true => artifacts::minimize(&harnesses, harness, (&input, runs), &words.options),
+                false => minimize::input(&harnesses, harness, &input, &words.options),
+            }
         }
     }
 }

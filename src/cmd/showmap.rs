@@ -7,6 +7,7 @@ mod args;
 mod blockers;
 mod blocks;
 mod comparisons;
+mod lines;
 mod stream;
 mod tokens;
 pub(super) mod view;
@@ -52,6 +53,7 @@ pub(super) fn run(program: &str, words: Vec<OsString>) -> Result<ExitCode, Failu
         () if args.tokens => tokens::run(&args, &environment),
         () if args.comparisons => comparisons::run(&mut args, &environment),
         () if args.blocks => blocks::run(&args, &environment),
+        () if args.lcov => lines::run(&args, &environment),
         () if args.blockers => blockers::run(&args, &environment),
         () if args.runs_files() => run_all(&args, &environment),
         () => run_once(&mut args, &environment),

@@ -105,7 +105,7 @@ pub fn inspect(path: &Path, is_emulated: bool) -> Result<Traits, TargetError> {
         replays: contains(&content, b"FFUZZ_REPLAY\0"),
         takes_channel: takes_channel(&content),
         runs_files: contains(&content, DRIVER),
-        is_harness: contains(&content, b"##FFUZZ_HARNESS##\0"),
+        is_harness: contains(&content, OWN_DRIVER),
         greets: contains(&content, b"wrong forkserver message from AFL++ tool"),
         deferred: contains(&content, b"##SIG_AFL_DEFER_FORKSRV##\0"),
         sanitizer: [b"__asan_init".as_slice(), b"__msan_init", b"__lsan_init"]
@@ -115,15 +115,23 @@ pub fn inspect(path: &Path, is_emulated: bool) -> Result<Traits, TargetError> {
     })
 }
 
-/// In the `main` that `-fsanitize=fuzzer` links.
+/// In the `main` that `-fsanitize=fuzzer` links: AFL++'s, and ours.
 const DRIVER: &[u8] = b"AFL_DRIVER_CLOSE_FD_MASK\0";
+const OWN_DRIVER: &[u8] = b"##FFUZZ_HARNESS##\0";
 
 /// Whether a program has a harness for libFuzzer and a `main` of its own, which may not call it.
 #[must_use]
 pub fn has_harness_beside_main(program: &OsStr, search_path: Option<&OsStr>) -> bool {
     let content = locate(program, search_path).ok().and_then(|path| fs::read(path).ok());
     let content = content.unwrap_or_default();
-    contains(&content, b"LLVMFuzzerTestOneInput\0") && !contains(&content, DRIVER)
+    let has_driver = [DRIVER, OWN_DRIVER].iter().any(|marker| contains(&content, marker));
+    contains(&content, b"LLVMFuzzerTestOneInput\0") && !has_driver
+}
+
+/// Whether a program has the `main` of `runtime/driver`, which takes libFuzzer's command lines.
+#[must_use]
+pub fn has_driver(program: &Path) -> bool {
+    fs::read(program).is_ok_and(|content| contains(&content, OWN_DRIVER))
 }
 
 /// Whether `ffuzz-cc` has built a program: its runtime looks for a channel, of this version or another one.

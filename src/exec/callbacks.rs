@@ -67,8 +67,8 @@ fn what(name: &str) -> Option<&'static str> {
     Some(match kind.strip_prefix("const_").unwrap_or(kind) {
         "cmp1" => "i8",
         "cmp2" => "i16",
-        "cmp4" => "i32",
-        "cmp8" => "i64",
+        "cmp4" | "div4" => "i32",
+        "cmp8" | "div8" => "i64",
         "cmpf" => "float",
         "cmpd" => "double",
         "switch" => "switch",
@@ -90,6 +90,7 @@ mod tests {
     fn functions_are_known_by_their_names() {
         assert_eq!(what("__sanitizer_cov_trace_const_cmp4"), Some("i32"));
         assert_eq!(what("__sanitizer_cov_trace_switch"), Some("switch"));
+        assert_eq!(what("__sanitizer_cov_trace_div8"), Some("i64"));
         assert_eq!(what("__sanitizer_cov_trace_pc_guard"), None);
         assert_eq!((what("__wrap_bcmp"), what("memcmp")), (Some("memory"), None));
         // The value of the algorithm's authors.

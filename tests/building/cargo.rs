@@ -165,6 +165,12 @@ fn options_of_cargo_fuzz_are_taken() {
         let (seen, _, said) = cargo(&dir, ".", &format!("run {options} checked in/a"));
         assert_eq!(seen, code, "{options}: {said}");
     }
+    let other = "--codegen-units 2 --trace-div --strip-dead-code=false --disable-branch-folding";
+    let said = does(&format!("build --trace-gep {other} keyed")).1;
+    assert!(said.contains("--trace-gep has no effect"), "{said}");
+    // The standard library is built too, for which sources and a nightly toolchain are needed.
+    let (code, _, said) = cargo_with(&dir, ".", "build -c checked", &[("RUSTC_BOOTSTRAP", "1")]);
+    assert!(code == 0 || said.contains("rustup component add rust-src"), "{code}: {said}");
     let built = does("build --no-cfg-fuzzing --no-trace-compares --target-dir there checked").0;
     assert!(built.contains("/there/"), "{built}");
     let printed = does("fmt checked in/a").0;
@@ -183,6 +189,108 @@ fn options_of_cargo_fuzz_are_taken() {
     );
     let (code, _, said) = cargo(&dir, ".", "run -D -O keyed");
     assert!(code == 1 && said.contains("cannot be used with"), "{code}: {said}");
+}
+
+#[test]
+fn commands_of_cargo_fuzz_have_their_short_names_and_libfuzzers_options() {
+    let dir = package();
+    let does = |line: &str| does(&dir, line);
+    assert_eq!(does("ls").0, "checked\nkeyed\nnamed\n");
+    does("c keyed");
+    let program = does("b checked").0;
+    assert!(program.ends_with("/release/checked\n"), "{program}");
+    // Source lines of the corpus, and of other folders.
+    dir.write("fuzz/corpus/checked/a", [7]);
+    let file = does("cov checked").0;
+    assert_eq!(file.trim(), dir.path("fuzz/coverage/checked/lcov.info").to_str().unwrap());
+    let lines = dir.text("fuzz/coverage/checked/lcov.info");
+    let own = lines.split("end_of_record").find(|part| part.contains("fuzz_targets/checked.rs"));
+    let own = own.unwrap_or_else(|| panic!("{lines}"));
+    assert!(own.contains("\nDA:8,1\n") && !lines.contains("SF:/rustc/"), "{lines}");
+    dir.write("in/a", [1]);
+    dir.write("in/b", [2]);
+    does("coverage checked in");
+    assert!(dir.text("fuzz/coverage/checked/lcov.info").contains("\nDA:8,2\n"));
+    // libFuzzer's way to minimize.
+    let said = does("cmin checked in -- -merge=1").1;
+    assert!(said.contains("MERGE-OUTER: successful"), "{said}");
+    assert_eq!(dir.names("in").len(), 1);
+    dir.write("crash", [255, 255, 255, 255]);
+    let (small, said) = does("tmin -r 200 checked crash");
+    assert!(said.contains("Minimized artifact:\n\n\t"), "{said}");
+    assert!(said.contains("Reproduce with:\n\n\tcargo ffuzz run checked "), "{said}");
+    assert_eq!(std::fs::read(small.trim()).unwrap(), [255]);
+    let (code, _, said) = cargo(&dir, ".", "tmin checked in/a -- -runs=200");
+    assert!(code == 1 && said.contains("Test case minimization failed"), "{code}: {said}");
+    let (code, _, said) = cargo(&dir, ".", "cov checked src");
+    assert!(code == 0, "{code}: {said}");
+    std::fs::create_dir(dir.path("empty")).unwrap();
+    let (code, _, said) = cargo(&dir, ".", "cov checked empty");
+    assert!(code == 1 && said.contains("no inputs in empty"), "{code}: {said}");
+}
+
+/// Domains of a harness in Rust, which another build does not need.
+#[test]
+fn a_rust_harness_has_maps_of_its_own() {
+    let dir = package();
+    let crate_folder = repository("integrations/waypoints");
+    let manifest = dir.text("fuzz/Cargo.toml");
+    let more = format!(
+        "[[bin]]\nname = \"nested\"\npath = \"fuzz_targets/nested.rs\"\n\
+         [dependencies]\nwaypoints = {{ path = {:?} }}\n",
+        crate_folder.display().to_string()
+    );
+    dir.write("fuzz/Cargo.toml", manifest + &more);
+    let harness = std::fs::read_to_string(repository("tests/targets/nested.rs")).unwrap();
+    dir.write("fuzz/fuzz_targets/nested.rs", harness);
+    let program = does(&dir, "build nested").0;
+    let program = std::path::Path::new(program.trim());
+    let shown = dir.tool("showdsf -q", program, "").input("(()((").run().expect(0).out;
+    assert_eq!(shown, "dsf[0] = 3\ndsf[1] = 4294967295\n");
+    does(&dir, "run nested -p -E 20000 -s 1");
+    let best = dir.tool("showdsf -q -i fuzz/ffuzz-out/nested/default/queue", program, "").run();
+    let best = best.expect(0).out;
+    let depth = best.lines().find_map(|line| line.strip_prefix("dsf[0] = ")?.parse::<u32>().ok());
+    assert!(depth > Some(5), "{best}");
+    // Without ffuzz the maps do nothing.
+    let harness = dir.text("fuzz/fuzz_targets/nested.rs");
+    let main = "fn main() { assert_eq!(LLVMFuzzerTestOneInput([0].as_ptr(), 1), 0); \
+                assert!(!waypoints::is_present()); }";
+    dir.write("fuzz/fuzz_targets/nested.rs", harness.replace("#![no_main]", "") + main);
+    let mut plain = Command::new("cargo");
+    plain.args(["run", "-q", "--bin", "nested", "--target-dir"]).arg(dir.path("plain"));
+    plain.env_remove("CARGO_TARGET_DIR").current_dir(dir.path("fuzz"));
+    let plain = plain.output().unwrap();
+    assert!(plain.status.success(), "{}", String::from_utf8_lossy(&plain.stderr));
+}
+
+/// Programs with `fuzz!` of the crate `afl` have a `main` of their own.
+#[test]
+fn a_program_with_a_loop_of_afl_is_fuzzed_and_has_no_options_of_libfuzzer() {
+    let dir = TestDir::new();
+    dir.write("Cargo.toml", "[package]\nname = \"looping\"\nedition = \"2024\"\n");
+    let program = std::fs::read_to_string(repository("tests/targets/looping.rs")).unwrap();
+    dir.write("src/main.rs", program);
+    install(&dir);
+    let until_crash = [("AFL_BENCH_UNTIL_CRASH", "1")];
+    let (code, _, said) = cargo_with(&dir, ".", "run looping -V 120 -s 1", &until_crash);
+    assert_eq!(code, 0, "{said}");
+    let crashes = dir.entries("ffuzz-out/looping/default/crashes");
+    let crash = crashes.iter().find(|name| name.starts_with("id:")).expect("a crash");
+    let crash = format!("ffuzz-out/looping/default/crashes/{crash}");
+    let (code, _, said) = cargo(&dir, ".", &format!("run looping {crash}"));
+    assert!(code == 1 && said.contains("signal: 6"), "{code}: {said}");
+    let (code, _, said) = cargo(&dir, ".", "run looping src/main.rs");
+    assert!(code == 0 && said.contains("Executed src/main.rs: exit status: 0"), "{code}: {said}");
+    for (line, cause) in [
+        ("run looping -- -max_total_time=5", "no -max_total_time=5"),
+        ("cmin looping -- -merge=1", "no -merge"),
+        ("tmin -r 5 looping src/main.rs", "no -minimize_crash"),
+    ] {
+        let (code, _, said) = cargo(&dir, ".", line);
+        let is_refused = said.contains("looping has a main of its own") && said.contains(cause);
+        assert!(code == 2 && is_refused, "{line}: {code}: {said}");
+    }
 }
 
 #[test]

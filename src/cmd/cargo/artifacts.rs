@@ -11,23 +11,30 @@ use super::harnesses::Harnesses;
 use super::words::Words;
 use super::{ARTIFACTS, cannot_start, cannot_write, own_program};
 use crate::cmd::exit::Failure;
+use crate::exec::binary;
+
+/// Between reports.
+const LINE: &str =
+    "────────────────────────────────────────────────────────────────────────────────";
 
 /// Runs it, and names the input on which it failed, in cargo-fuzz's words. The exit code is 1 then.
 pub(super) fn run(
     harnesses: &Harnesses,
     (harness, program): (&str, &Path),
-    Words { inputs, options }: &Words,
+    words: &Words,
     jobs: Option<u32>,
 ) -> Result<ExitCode, Failure> {
+    if !binary::has_driver(program) {
+        return run_by_stdin(harness, program, words);
+    }
+    let Words { inputs, options } = words;
     let artifacts = harnesses.folder.join(ARTIFACTS).join(harness);
     let corpus = harnesses.corpus(harness);
     for folder in [&artifacts, &corpus] {
         fs::create_dir_all(folder).map_err(|error| cannot_write(folder, &error))?;
     }
-    let mut prefix = OsString::from("-artifact_prefix=");
-    prefix.push(artifacts.join(""));
     let mut command = Command::new(program);
-    command.arg(prefix).args(jobs.map(|jobs| format!("-fork={jobs}"))).args(options);
+    command.arg(prefix(&artifacts)).args(jobs.map(|jobs| format!("-fork={jobs}"))).args(options);
     command.args(inputs).env("FFUZZ", own_program()?);
     if inputs.is_empty() {
         command.arg(corpus);
@@ -40,10 +47,87 @@ pub(super) fn run(
     let new: Vec<PathBuf> = files(&artifacts).difference(&before).cloned().collect();
     let mut err = std::io::stderr().lock();
     for artifact in new {
-        let _ = err.write_all(report(harness, program, &artifact).as_bytes());
+        let text = report("Failing input", harness, program, &artifact);
+        let shown = artifact.display();
+        let next = format!("Minimize test case with:\n\n\tcargo ffuzz tmin {harness} {shown}\n\n");
+        let _ = write!(err, "{text}{next}{LINE}\n\n");
     }
     let _ = writeln!(err, "Error: Fuzz target exited with {status}");
     Ok(ExitCode::FAILURE)
+}
+
+/// Runs files with a harness of afl.rs (`fuzz!`), which reads standard input. The exit code is 1 if one fails.
+fn run_by_stdin(harness: &str, program: &Path, words: &Words) -> Result<ExitCode, Failure> {
+    let Words { inputs, options } = words;
+    if let Some(option) = options.first() {
+        let cause = format!("{harness} has a main of its own, and no {}", option.display());
+        return Err(Failure::usage(
+            cause,
+            "libFuzzer's options are for harnesses of fuzz_target!; use those of ffuzz",
+        ));
+    }
+    let mut code = ExitCode::SUCCESS;
+    for input in inputs {
+        let file = fs::File::open(input).map_err(|error| {
+            let cause = format!("cannot read {}: {error}", input.display());
+            Failure::new(cause, "check its name and permissions")
+        })?;
+        let status = Command::new(program).stdin(file).status();
+        let status = status.map_err(|error| cannot_start(&error))?;
+        let mut err = std::io::stderr().lock();
+        let _ = writeln!(err, "Executed {}: {status}", input.display());
+        if !status.success() {
+            code = ExitCode::FAILURE;
+        }
+    }
+    Ok(code)
+}
+
+/// Minimizes a failing input as libFuzzer's `-minimize_crash=1` does, and prints where the result is.
+pub(super) fn minimize(
+    harnesses: &Harnesses,
+    (harness, program): (&str, &Path),
+    (input, runs): (&Path, Option<u32>),
+    options: &[OsString],
+) -> Result<ExitCode, Failure> {
+    if !binary::has_driver(program) {
+        let cause = format!("{harness} has a main of its own, and no -minimize_crash");
+        return Err(Failure::usage(
+            cause,
+            "leave out -r and libFuzzer's options: ffuzz-tmin minimizes it",
+        ));
+    }
+    let artifacts = harnesses.folder.join(ARTIFACTS).join(harness);
+    fs::create_dir_all(&artifacts).map_err(|error| cannot_write(&artifacts, &error))?;
+    let before = files(&artifacts);
+    let mut command = Command::new(program);
+    command.arg(prefix(&artifacts)).arg("-minimize_crash=1");
+    command.args(runs.map(|runs| format!("-runs={runs}"))).args(options).arg(input);
+    let status = command.env("FFUZZ", own_program()?).status();
+    let status = status.map_err(|error| cannot_start(&error))?;
+    let mut err = std::io::stderr().lock();
+    if !status.success() {
+        let _ = writeln!(err, "Error: Test case minimization failed: exited with {status}");
+        return Ok(ExitCode::FAILURE);
+    }
+    let new = files(&artifacts).difference(&before).last().cloned();
+    // The result of an earlier call has the same name.
+    let written = |file: &PathBuf| fs::metadata(file).and_then(|data| data.modified()).ok();
+    match new.or_else(|| files(&artifacts).into_iter().max_by_key(written)) {
+        Some(small) => {
+            let _ =
+                write!(err, "{}{LINE}\n\n", report("Minimized artifact", harness, program, &small));
+            crate::cmd::print(&format!("{}\n", small.display()))
+        }
+        None => Ok(ExitCode::SUCCESS),
+    }
+}
+
+/// libFuzzer's option for the folder that gets failing inputs.
+pub(super) fn prefix(artifacts: &Path) -> OsString {
+    let mut prefix = OsString::from("-artifact_prefix=");
+    prefix.push(artifacts.join(""));
+    prefix
 }
 
 fn files(folder: &Path) -> BTreeSet<PathBuf> {
@@ -51,16 +135,16 @@ fn files(folder: &Path) -> BTreeSet<PathBuf> {
     entries.map(|entry| entry.path()).collect()
 }
 
-/// What cargo-fuzz says of one.
-fn report(harness: &str, program: &Path, artifact: &Path) -> String {
-    let (line, shown) = ("─".repeat(80), artifact.display());
+/// cargo-fuzz's report of an input.
+fn report(title: &str, harness: &str, program: &Path, artifact: &Path) -> String {
+    let shown = artifact.display();
     let argument = super::argument_of(program, artifact).ok();
     let argument = argument.map_or_else(String::new, |text| {
         let text = text.trim_end().replace('\n', "\n\t");
         format!("Output of `std::fmt::Debug`:\n\n\t{text}\n\n")
     });
     format!(
-        "\n{line}\n\nFailing input:\n\n\t{shown}\n\n{argument}Reproduce with:\n\n\tcargo ffuzz run {harness} \
-         {shown}\n\nMinimize test case with:\n\n\tcargo ffuzz tmin {harness} {shown}\n\n{line}\n\n"
+        "\n{LINE}\n\n{title}:\n\n\t{shown}\n\n{argument}Reproduce with:\n\n\tcargo ffuzz run {harness} \
+         {shown}\n\n"
     )
 }

@@ -10,12 +10,12 @@ use std::process::{Command, ExitStatus, Stdio};
 use serde_json::Value;
 
 use crate::cmd::exit::Failure;
+use crate::cmd::tool::say;
 use crate::config::env::Environment;
 
 /// Of rustc: counters.
-const FLAGS: [&str; 7] = [
+const FLAGS: [&str; 6] = [
     "-Cpasses=sancov-module",
-    "-Ccodegen-units=1",
     "-Cpanic=abort",
     "-Cllvm-args=-sanitizer-coverage-level=4",
     "-Cllvm-args=-sanitizer-coverage-inline-8bit-counters",
@@ -25,6 +25,12 @@ const FLAGS: [&str; 7] = [
 /// What comparisons are made. Strings are compared by calls of `memcmp`, which stay calls.
 const COMPARISONS: [&str; 2] =
     ["-Cllvm-args=-sanitizer-coverage-trace-compares", "-Cllvm-args=-max-loads-per-memcmp=0"];
+/// One unit, so that functions can be inlined: the pass keeps them from being imported by others.
+const UNITS: &str = "-Ccodegen-units=1";
+const DIVISIONS: &str = "-Cllvm-args=-sanitizer-coverage-trace-divs";
+const BRANCHES: &str = "-Cllvm-args=-simplifycfg-branch-fold-threshold=0";
+const DEAD_CODE: &str = "-Clink-dead-code";
+const CAREFUL: [&str; 3] = ["-Zextra-const-ub-checks", "-Zstrict-init-checks", "--cfg=careful"];
 const CFG_FUZZING: &str = "--cfg=fuzzing";
 const DEBUG_ASSERTIONS: &str = "-Cdebug-assertions";
 /// So that finds have lines, also if the profile wants none: cargo strips them then.
@@ -66,6 +72,9 @@ pub(super) struct BuildOptions {
     /// Not the default features of the package
     #[arg(long)]
     no_default_features: bool,
+    /// More checks: debug assertions in the standard library too, and stricter ones (needs a nightly toolchain)
+    #[arg(short, long)]
+    careful: bool,
     /// A sanitizer of rustc (needs its nightly version), for example address [default: none]
     #[arg(short, long, value_name = "NAME")]
     sanitizer: Option<String>,
@@ -81,6 +90,23 @@ pub(super) struct BuildOptions {
     /// Comparisons are not logged, so that runs are faster
     #[arg(long)]
     no_trace_compares: bool,
+    /// Divisors are compared with 0
+    #[arg(long)]
+    trace_div: bool,
+    /// No effect: array indices are not used
+    #[arg(long)]
+    trace_gep: bool,
+    /// Number of units that a crate is compiled in [default: 1]
+    #[arg(long, value_name = "N")]
+    codegen_units: Option<u32>,
+    /// Remove code that is never called, or keep it
+    #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_value = "true",
+          default_missing_value = "true")]
+    strip_dead_code: Option<bool>,
+    /// Keep a branch for each condition of a test
+    #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true,
+          default_missing_value = "true")]
+    disable_branch_folding: Option<bool>,
     /// The platform to build for [default: this machine]
     #[arg(long, value_name = "TRIPLE")]
     target: Option<String>,
@@ -95,16 +121,29 @@ impl BuildOptions {
         self.sanitizer.as_deref().filter(|name| *name != "none")
     }
 
-    /// Our flags of rustc, but for the linker and the sanitizer.
-    fn flags(&self) -> impl Iterator<Item = &'static str> {
-        let asserts = !self.release || self.debug_assertions;
-        let cfg = (!self.no_cfg_fuzzing).then_some(CFG_FUZZING);
-        let comparisons = (!self.no_trace_compares).then_some(COMPARISONS);
-        cfg.into_iter()
-            .chain(FLAGS)
-            .chain(asserts.then_some(DEBUG_ASSERTIONS))
-            .chain(comparisons.into_iter().flatten())
-            .chain(DEBUG_INFO)
+    /// Flags of rustc that need no value.
+    fn flags(&self) -> Vec<&'static str> {
+        let asserts = !self.release || self.debug_assertions || self.careful;
+        let mut flags = Vec::new();
+        let mut add = |is_wanted: bool, more: &[&'static str]| {
+            flags.extend_from_slice(if is_wanted { more } else { &[] });
+        };
+        add(!self.no_cfg_fuzzing, &[CFG_FUZZING]);
+        add(true, &FLAGS);
+        add(self.codegen_units.is_none(), &[UNITS]);
+        add(asserts, &[DEBUG_ASSERTIONS]);
+        add(!self.no_trace_compares, &COMPARISONS);
+        add(self.trace_div, &[DIVISIONS]);
+        add(self.disable_branch_folding == Some(true), &[BRANCHES]);
+        add(self.strip_dead_code == Some(false), &[DEAD_CODE]);
+        add(self.careful, &CAREFUL);
+        add(true, &DEBUG_INFO);
+        flags
+    }
+
+    /// Whether the standard library is built too.
+    fn builds_std(&self) -> bool {
+        self.build_std || self.careful || self.sanitizer() == Some("memory")
     }
 }
 
@@ -213,6 +252,9 @@ impl Harnesses {
         {
             return Err(self.unknown(unknown));
         }
+        if build.trace_gep {
+            say(false, "[!] --trace-gep has no effect: ffuzz does not use array indices");
+        }
         let target = build.target_dir.as_ref().unwrap_or(&self.target);
         let tools = std::path::absolute(target).and_then(|target| tools(&target));
         let tools = tools.map_err(|error| super::cannot_write(target, &error))?;
@@ -229,10 +271,12 @@ impl Harnesses {
         command.args(build.all_features.then_some("--all-features"));
         command.args(build.no_default_features.then_some("--no-default-features"));
         command.args(build.features.iter().flat_map(|list| ["--features", list]));
-        command.args(build.build_std.then_some("-Zbuild-std"));
+        command.args(build.builds_std().then_some("-Zbuild-std"));
         command.args(build.unstable.iter().flat_map(|flag| ["-Z", flag]));
         command.env("CARGO_ENCODED_RUSTFLAGS", flags(&tools.linker, build, environment));
         command.env("CUSTOM_LIBFUZZER_PATH", tools.archive);
+        // Build scripts ask for these.
+        command.env("CARGO_FUZZ", "1").env("CARGO_FUZZ_MANIFEST", &self.manifest);
         Ok(command)
     }
 
@@ -304,12 +348,18 @@ fn flags(linker: &Path, build: &BuildOptions, environment: &Environment) -> OsSt
     } else if let Some(plain) = environment.get("RUSTFLAGS").and_then(OsStr::to_str) {
         plain.split_ascii_whitespace().for_each(|flag| add(flag.as_ref()));
     }
-    build.flags().for_each(|flag| add(flag.as_ref()));
+    build.flags().into_iter().for_each(|flag| add(flag.as_ref()));
+    if let Some(units) = build.codegen_units {
+        add(format!("-Ccodegen-units={units}").as_ref());
+    }
     let mut link = OsString::from("-Clinker=");
     link.push(linker);
     add(&link);
     if let Some(sanitizer) = build.sanitizer() {
         add(format!("-Zsanitizer={sanitizer}").as_ref());
+        if sanitizer == "memory" {
+            add("-Zsanitizer-memory-track-origins".as_ref());
+        }
     }
     all
 }
@@ -321,11 +371,15 @@ fn executable(line: &str) -> Option<PathBuf> {
 }
 
 fn remedy(build: &BuildOptions) -> &'static str {
-    match build.sanitizer() {
-        Some(_) => {
+    match () {
+        () if build.builds_std() => {
+            "see its messages above; the standard library needs a nightly toolchain and its sources: rustup component \
+             add rust-src --toolchain nightly"
+        }
+        () if build.sanitizer().is_some() => {
             "see its messages above; sanitizers need a nightly toolchain: cargo +nightly ffuzz"
         }
-        None => "see its messages above",
+        () => "see its messages above",
     }
 }
 
@@ -341,7 +395,7 @@ mod tests {
     #[test]
     fn the_page_has_the_same_flags() {
         let page = include_str!("../../../docs/building-targets.md").replace("-C ", "-C");
-        for flag in FLAGS.iter().chain(&COMPARISONS).chain([&DEBUG_ASSERTIONS]) {
+        for flag in FLAGS.iter().chain(&COMPARISONS).chain([&DEBUG_ASSERTIONS, &UNITS]) {
             assert!(page.contains(flag), "{flag}");
         }
     }
@@ -381,6 +435,17 @@ mod tests {
             ..default()
         };
         assert_eq!(with(bare), [false, true, false, false, false]);
+        let other = BuildOptions {
+            codegen_units: Some(4),
+            strip_dead_code: Some(false),
+            disable_branch_folding: Some(true),
+            trace_div: true,
+            ..default()
+        };
+        let all = flags(Path::new("cc"), &other, &Environment::from_pairs(&[])).into_string();
+        let all = all.unwrap();
+        assert!(!all.contains(UNITS) && all.contains("-Ccodegen-units=4"), "{all}");
+        assert!([DEAD_CODE, BRANCHES, DIVISIONS].iter().all(|flag| all.contains(flag)), "{all}");
     }
 
     #[test]

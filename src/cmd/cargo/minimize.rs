@@ -8,10 +8,11 @@ use std::process::{Command, ExitCode};
 
 use super::harnesses::Harnesses;
 use super::words::Words;
-use super::{ARTIFACTS, cannot_start, cannot_write, own_program};
+use super::{ARTIFACTS, artifacts, cannot_start, cannot_write, own_program};
 use crate::cmd::exit::{CANNOT, Failure};
 use crate::cmd::tool::say;
 use crate::cmin::content_hash;
+use crate::exec::binary;
 
 /// Folders below that of the harnesses: cargo-fuzz's for what crashes, and ours for a corpus as it was.
 const FORMER: &str = "corpus-before";
@@ -21,8 +22,9 @@ pub(super) fn corpus(
     harnesses: &Harnesses,
     harness: &str,
     program: &Path,
-    Words { inputs, options }: &Words,
+    words: &Words,
 ) -> Result<ExitCode, Failure> {
+    let Words { inputs, options } = words;
     let own = harnesses.corpus(harness);
     let (corpus, queues) = match &**inputs {
         [] => {
@@ -44,13 +46,28 @@ pub(super) fn corpus(
         return Err(Failure::new(cause, format!("move its files to {}", corpus.display())));
     }
     clear(&small).map_err(|error| cannot_write(&small, &error))?;
-    let mut command = Command::new(own_program()?);
-    command.arg("cmin").arg("-o").arg(&small).arg("--crash-dir");
-    command.arg(harnesses.folder.join(ARTIFACTS).join(harness));
-    for folder in std::iter::once(&corpus).chain(&queues) {
-        command.arg("-i").arg(folder);
+    let artifacts = harnesses.folder.join(ARTIFACTS).join(harness);
+    let folders = std::iter::once(&corpus).chain(&queues);
+    let mut command;
+    if words.are_libfuzzers()? {
+        if !binary::has_driver(program) {
+            let cause = format!("{harness} has a main of its own, and no -merge");
+            return Err(Failure::usage(cause, "leave libFuzzer's options out: ffuzz-cmin does it"));
+        }
+        for folder in [&small, &artifacts] {
+            fs::create_dir_all(folder).map_err(|error| cannot_write(folder, &error))?;
+        }
+        command = Command::new(program);
+        command.arg(artifacts::prefix(&artifacts)).args(options).arg("-merge=1");
+        command.arg(&small).args(folders).env("FFUZZ", own_program()?);
+    } else {
+        command = Command::new(own_program()?);
+        command.arg("cmin").arg("-o").arg(&small).arg("--crash-dir").arg(artifacts);
+        folders.for_each(|folder| {
+            command.arg("-i").arg(folder);
+        });
+        command.args(options).arg("--").arg(program);
     }
-    command.args(options).arg("--").arg(program);
     if let Some(code) = failed(&mut command)? {
         return Ok(code);
     }
@@ -62,7 +79,7 @@ pub(super) fn corpus(
 }
 
 /// Those of the campaigns in an output folder.
-fn queues(output: &Path) -> Vec<PathBuf> {
+pub(super) fn queues(output: &Path) -> Vec<PathBuf> {
     let entries = fs::read_dir(output).into_iter().flatten().flatten();
     let queues = entries.map(|entry| entry.path().join("queue"));
     let mut queues: Vec<_> = queues.filter(|queue| queue.is_dir()).collect();
@@ -121,8 +138,7 @@ fn cannot_replace(corpus: &Path, small: &Path, error: &io::Error) -> Failure {
 /// Minimizes one input, and prints where the result is.
 pub(super) fn input(
     harnesses: &Harnesses,
-    harness: &str,
-    program: &Path,
+    (harness, program): (&str, &Path),
     input: &Path,
     options: &[OsString],
 ) -> Result<ExitCode, Failure> {

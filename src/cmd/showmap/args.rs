@@ -22,6 +22,7 @@ use crate::cmd::tool::{NativeArgs, TargetArgs};
                   ffuzz-showmap -C -i out/queue -o /dev/null --save-coverage state -- ./target\n  \
                   ffuzz-showmap --tokens -o words.dict -- ./target\n  \
                   ffuzz-showmap --comparisons -o - -- ./target < input\n  \
+                  ffuzz-showmap --lcov -i out/default/queue -o lcov.info -- ./target\n  \
                   ffuzz-showmap --blockers -i out/default/queue -- ./target\n  \
                   ffuzz-showmap --blocks --modules libxml2.so -- xmllint"
 )]
@@ -52,6 +53,9 @@ pub(super) struct Args {
     /// out; nothing is run
     #[arg(long, conflicts_with_all = ["input", "list", "streams", "tokens", "comparisons", "blockers", "at_file"])]
     pub(super) blocks: bool,
+    /// With -i: print how many of the files reach each line of the source, in lcov's format, instead of edges
+    #[arg(long, conflicts_with_all = ["streams", "tokens", "comparisons", "blockers", "blocks", "at_file", "collect"])]
+    pub(super) lcov: bool,
     /// With -i: merge the edges of all files into one output file
     #[arg(short = 'C')]
     pub(super) collect: bool,
@@ -129,6 +133,10 @@ impl Args {
         }
         if self.blockers && !self.runs_files() {
             let cause = "--blockers compares the runs of many inputs, and none are given";
+            return Err(Failure::new(cause, "name their folder with -i, or a list with -I"));
+        }
+        if self.lcov && !self.runs_files() {
+            let cause = "--lcov shows which lines files reach, and none are given";
             return Err(Failure::new(cause, "name their folder with -i, or a list with -I"));
         }
         let forms = [self.binary, self.cmin, self.json].into_iter().filter(|form| *form);

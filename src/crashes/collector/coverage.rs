@@ -2,6 +2,7 @@
 //! Coveralls; written as the server's tree of folders.
 
 use std::collections::BTreeMap;
+use std::fmt::Write as _;
 use std::path::Path;
 
 use serde_json::{Value, json};
@@ -69,6 +70,23 @@ impl SourceCoverage {
     pub fn lines(&self) -> (usize, usize) {
         let lines = || self.files.values().flatten().flatten();
         (lines().filter(|count| **count > 0).count(), lines().count())
+    }
+
+    /// lcov's tracefile: `SF`, `DA`, `LF` and `LH` of each file.
+    #[must_use]
+    pub fn lcov(&self) -> String {
+        let mut text = String::new();
+        for (path, lines) in &self.files {
+            let _ = writeln!(text, "TN:\nSF:{}", path.escape_debug());
+            let known = lines.iter().zip(1..).filter_map(|(count, line)| Some(((*count)?, line)));
+            let known: Vec<(u64, usize)> = known.collect();
+            for (count, line) in &known {
+                let _ = writeln!(text, "DA:{line},{count}");
+            }
+            let reached = known.iter().filter(|(count, _)| *count > 0).count();
+            let _ = writeln!(text, "LF:{}\nLH:{reached}\nend_of_record", known.len());
+        }
+        text
     }
 
     /// The server's tree, with sums at every folder.
@@ -214,6 +232,14 @@ mod tests {
         let coverage = SourceCoverage::parse(LCOV, Path::new("/src")).expect("lcov");
         assert_eq!(coverage.files["a/x.c"], [None, Some(5), Some(0)]);
         assert_eq!(coverage.files["b.c"], [Some(0), Some(0), Some(3)]);
+    }
+
+    #[test]
+    fn lcov_is_written_as_it_is_read() {
+        let coverage = SourceCoverage::parse(LCOV, Path::new("")).expect("lcov");
+        let text = coverage.lcov();
+        assert!(text.contains("SF:/src/b.c\nDA:1,0\nDA:2,0\nDA:3,3\nLF:3\nLH:1\nend_of_record\n"));
+        assert_eq!(SourceCoverage::parse(&text, Path::new("")).as_ref(), Ok(&coverage));
     }
 
     #[test]
