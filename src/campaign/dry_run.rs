@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use super::keep::{MAX_CRASHES, MAX_HANGS};
 use super::outside::Outside;
-use super::seeds::{Start, Stored, corpus_of, list, only_files, read_limited};
+use super::seeds::{Start, Stored, corpus_of, list, only_files, read_limited, remove_unpacked};
 use super::state::{self, Known};
 use super::{BadSeeds, Campaign, CampaignError, reading};
 use crate::config::options::{Input, TimeoutSpec, Wanted};
@@ -83,6 +83,7 @@ impl Campaign {
         self.finish_import()?;
         // If no seed can be used, the next start looks there for others.
         self.outside.output.note_source(None)?;
+        remove_unpacked(&self.outside);
         self.state.save(&mut self.fuzzer, &mut self.outside);
         Ok(())
     }

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 
 use miette::Diagnostic;
 
+use crate::disk::archive::ArchiveError;
 use crate::disk::coverage::CoverageError;
 use crate::disk::output::OutputError;
 use crate::engine::executor::RunError;
@@ -87,6 +88,9 @@ pub enum CampaignError {
     #[error(transparent)]
     #[diagnostic(transparent)]
     Coverage(#[from] CoverageError),
+    #[error(transparent)]
+    #[diagnostic(transparent)]
+    Archive(#[from] ArchiveError),
     #[error("cannot read the seed {path:?}: {source}")]
     #[diagnostic(help("check its permissions, or take it out of the folder"))]
     Seed { path: PathBuf, source: io::Error },

@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use super::CampaignError;
 use super::outside::Outside;
 use crate::config::options::Input;
+use crate::disk::archive;
 use crate::disk::output::state::State;
 use crate::engine::corpus::{SeedId, names};
 use crate::engine::fuzzer::Fuzzer;
@@ -15,6 +16,8 @@ use crate::engine::mutate::MAX_INPUT;
 use crate::mutators::Mutators;
 use crate::sys::file;
 
+/// Folder of the instance for the files of an archive.
+const UNPACKED: &str = ".unpacked-seeds";
 /// Entries that may be missing in a queue: a name of somebody's own is no reason to reserve memory for more.
 const MOST_GAPS: u32 = 1 << 20;
 
@@ -70,14 +73,31 @@ pub(super) fn list(
         add_unfinished(&mut starts, outside);
         return Ok(starts);
     };
-    let queue = dir.join("queue");
-    let dir = if queue.is_dir() { &queue } else { dir };
     let mut files = Vec::new();
-    collect_files(dir, &mut files)?;
+    collect_files(&folder_of(dir, outside)?, &mut files)?;
     if files.is_empty() {
         return Err(CampaignError::NoSeeds { path: dir.clone() });
     }
     Ok(files.into_iter().map(Start::new).collect())
+}
+
+/// The folder that has the seeds: a queue, what is in an archive, or the folder itself.
+fn folder_of(given: &Path, outside: &Outside) -> Result<PathBuf, CampaignError> {
+    let queue = given.join("queue");
+    if queue.is_dir() {
+        return Ok(queue);
+    }
+    if !archive::is_archive(given) {
+        return Ok(given.to_owned());
+    }
+    let folder = outside.output.instance_dir().join(UNPACKED);
+    archive::unpack(given, &folder)?;
+    Ok(folder)
+}
+
+/// Removes what was unpacked, once its files are in the queue.
+pub(super) fn remove_unpacked(outside: &Outside) {
+    let _ = fs::remove_dir_all(outside.output.instance_dir().join(UNPACKED));
 }
 
 /// Leaves out what has the name of an entry and is none: a FIFO, a device, a link to nowhere.
@@ -101,10 +121,9 @@ pub(super) fn only_files(
 /// Adds the seeds that an earlier process was killed before it had them in the queue.
 fn add_unfinished(starts: &mut Vec<Start>, outside: &mut Outside) {
     let Some(dir) = outside.output.unfinished_source() else { return };
-    let queue = dir.join("queue");
-    let dir = if queue.is_dir() { queue } else { dir };
     let mut files = Vec::new();
-    if let Err(error) = collect_files(&dir, &mut files) {
+    let folder = folder_of(&dir, outside);
+    if let Err(error) = folder.and_then(|folder| collect_files(&folder, &mut files)) {
         let message = "the earlier start has not taken in all seeds of this folder";
         outside.warn(format!("{error}: {message}"));
     }

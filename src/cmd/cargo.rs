@@ -24,6 +24,8 @@ use words::Words;
 
 /// As users call it.
 pub(super) const NAME: &str = "cargo ffuzz";
+/// The program for scripts that call `cargo fuzz`: it builds where that builds.
+pub(super) const FUZZ: &str = "cargo-fuzz";
 /// Folders below that of the harnesses: cargo-fuzz's, and ours.
 const CORPUS: &str = "corpus";
 const OUTPUT: &str = "ffuzz-out";
@@ -158,15 +160,23 @@ enum Action {
 
 pub(super) fn run(program: &str, mut words: Vec<OsString>) -> Result<ExitCode, Failure> {
     // cargo's first word is the name of the subcommand.
-    if words.first().is_some_and(|word| word == "ffuzz") {
+    if words.first().is_some_and(|word| word == "ffuzz" || (word == "fuzz" && program == FUZZ)) {
         words.remove(0);
     }
     let Some(args) = super::parse::<Args>(program, words)? else {
         return Ok(ExitCode::SUCCESS);
     };
     let environment = Environment::read();
+    let find = |package: &Package| {
+        let harnesses = Harnesses::find(package, &environment)?;
+        Ok::<_, Failure>(if program == FUZZ {
+            harnesses.built_as_by_cargo_fuzz()
+        } else {
+            harnesses
+        })
+    };
     let built = |build: &BuildOptions, harness: &str| {
-        let harnesses = Harnesses::find(&build.package, &environment)?;
+        let harnesses = find(&build.package)?;
         let program = harnesses.build_one(build, harness, &environment)?;
         Ok::<_, Failure>((harnesses, program))
     };
@@ -180,7 +190,7 @@ pub(super) fn run(program: &str, mut words: Vec<OsString>) -> Result<ExitCode, F
             super::print(&format!("{}\n", file.display()))
         }
         Action::Check { build, harness } => {
-            let harnesses = Harnesses::find(&build.package, &environment)?;
+            let harnesses = find(&build.package)?;
             match harnesses.check(&build, harness.as_deref(), &environment)?.success() {
                 true => Ok(ExitCode::SUCCESS),
                 false => {
@@ -193,11 +203,11 @@ pub(super) fn run(program: &str, mut words: Vec<OsString>) -> Result<ExitCode, F
             print_argument(&program, &input)
         }
         Action::List { package } => {
-            let harnesses = Harnesses::find(&package, &environment)?;
+            let harnesses = find(&package)?;
             super::print(&lines(harnesses.names.iter()))
         }
         Action::Build { build, harness } => {
-            let harnesses = Harnesses::find(&build.package, &environment)?;
+            let harnesses = find(&build.package)?;
             let built = harnesses.build(&build, harness.as_deref(), &environment)?;
             super::print(&lines(built.iter().map(|path| path.display())))
         }

@@ -4,6 +4,7 @@
 //! [`args`] only records, [`resolve`] checks everything and explains what is wrong.
 
 pub mod args;
+pub(crate) mod beside;
 pub(super) mod custom;
 mod fleet;
 pub(super) mod found;

@@ -15,6 +15,7 @@ pub mod fuzz;
 pub mod jobs;
 pub mod libfuzzer;
 pub mod merge;
+pub mod oss_build;
 pub mod picker;
 pub mod plot;
 pub mod showdsf;
@@ -45,6 +46,7 @@ const COMMANDS: &[(&str, Run, &str)] = &[
     ("c++", cc::run_cxx, "C++ compiler that instruments the target"),
     ("libfuzzer", libfuzzer::run, "fuzz a harness by libFuzzer's command line"),
     ("cargo", cargo::run, "build and fuzz harnesses of cargo-fuzz (also: cargo ffuzz)"),
+    ("oss-build", oss_build::run, "build a project of OSS-Fuzz by its build.sh"),
     ("domains", domains::run, "list the domains of the compilers, or build some"),
     ("showdsf", showdsf::run, "run inputs and print their domain values"),
     ("whatsup", whatsup::run, "show the state of the instances of an output folder"),
@@ -79,7 +81,9 @@ pub fn main(args: Vec<OsString>) -> ExitCode {
     }
     let found = match (name.strip_prefix("ffuzz-").and_then(command), name.strip_prefix("afl-")) {
         (Some(found), _) => Ok(found),
-        (None, None) if name == "cargo-ffuzz" => Ok(("cargo", cargo::run as Run)),
+        (None, None) if matches!(&*name, "cargo-ffuzz" | cargo::FUZZ) => {
+            Ok(("cargo", cargo::run as Run))
+        }
         (None, None | Some("fuzz")) => by_first_word(&mut rest),
         (None, Some(tool)) => command(counterpart(tool)).ok_or_else(|| no_counterpart(&name)),
     };
@@ -89,6 +93,7 @@ pub fn main(args: Vec<OsString>) -> ExitCode {
     };
     let shown = match command {
         "fuzz" => "ffuzz".to_owned(),
+        "cargo" if name == cargo::FUZZ => name.clone(),
         "cargo" => cargo::NAME.to_owned(),
         command => format!("ffuzz-{command}"),
     };

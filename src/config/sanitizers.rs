@@ -44,15 +44,38 @@ fn has_option(options: &str, wanted: &str) -> bool {
     last.is_some_and(|(_, value)| same.contains(&value.trim_matches(['\'', '"'])))
 }
 
+/// What the fuzzer needs of each sanitizer's options.
+const NEEDED: &[(&str, &[&str])] = &[
+    ("ASAN_OPTIONS", &["abort_on_error=1", "symbolize=0"]),
+    ("MSAN_OPTIONS", &["exit_code=86", "symbolize=0"]),
+    ("LSAN_OPTIONS", &["symbolize=0"]),
+];
+
+/// The user's variables, completed by what the fuzzer needs, for command lines of libFuzzer, which need nothing in
+/// them. `address` has further options of AddressSanitizer.
+#[must_use]
+pub fn completed(env: &Environment, address: &[String]) -> Vec<(&'static str, String)> {
+    let mut all = Vec::new();
+    for &(name, needed) in NEEDED {
+        let given = env.get(name).map(|value| value.to_string_lossy().into_owned());
+        let more = if name == "ASAN_OPTIONS" { address } else { &[] };
+        if given.is_none() && more.is_empty() {
+            continue;
+        }
+        let defaults =
+            if name == "ASAN_OPTIONS" { format!("{COMMON}{ADDRESS}") } else { COMMON.into() };
+        let parts = [defaults.trim_end_matches(':').to_owned(), given.unwrap_or_default()];
+        let parts = parts.into_iter().filter(|part| !part.is_empty()).chain(more.iter().cloned());
+        let parts = parts.chain(needed.iter().map(|option| (*option).to_owned()));
+        all.push((name, parts.collect::<Vec<_>>().join(":")));
+    }
+    all
+}
+
 /// Variables to set for the target: each sanitizer's options unless the user gave them, and no backtraces.
 pub fn target_environment(
     env: &Environment,
 ) -> Result<Vec<(&'static str, String)>, SanitizerError> {
-    const NEEDED: &[(&str, &[&str])] = &[
-        ("ASAN_OPTIONS", &["abort_on_error=1", "symbolize=0"]),
-        ("MSAN_OPTIONS", &["exit_code=86", "symbolize=0"]),
-        ("LSAN_OPTIONS", &["symbolize=0"]),
-    ];
     let given = |name| env.get(name).map(|v| v.to_string_lossy().into_owned());
     for &(name, options) in NEEDED {
         let Some(value) = given(name) else { continue };

@@ -15,4 +15,5 @@ mod declared;
 mod extension;
 mod libraries;
 mod names;
+mod oss_build;
 mod passes;

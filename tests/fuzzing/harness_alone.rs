@@ -35,6 +35,18 @@ fn new_inputs_are_in_the_first_folder_and_the_lines_are_libfuzzers() {
     assert!(names.iter().filter(|name| is_hash(name)).count() >= 2, "{names:?}");
 }
 
+/// AddressSanitizer gets libFuzzer's limits as options; those of the user need nothing of ours in them.
+#[test]
+fn a_harness_with_a_sanitizer_fuzzes_whatever_options_it_has() {
+    let dir = TestDir::with_seed("(");
+    let harness = target("brackets.c", "-O1 -fsanitize=fuzzer,address");
+    let alone = || dir.program(harness.to_str().unwrap());
+    alone().words("-runs=4 -seed=1 in").run().expect(0).says("Done 4 runs in ");
+    let done = alone().words("-max_total_time=60 -artifact_prefix=made- in");
+    let done = done.env("ASAN_OPTIONS", "detect_leaks=1:exitcode=5").run().expect(77);
+    done.says("Test unit written to made-crash-");
+}
+
 #[test]
 fn a_crash_ends_it_with_77_and_an_artifact() {
     let dir = TestDir::with_seed("(");

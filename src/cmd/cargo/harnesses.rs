@@ -197,6 +197,12 @@ impl Harnesses {
         Ok(Self { cargo, folder, manifest, target: Path::new(target).join("ffuzz"), names })
     }
 
+    /// The same, built where scripts for cargo-fuzz look for the programs.
+    pub(super) fn built_as_by_cargo_fuzz(mut self) -> Self {
+        self.target.pop();
+        self
+    }
+
     fn unknown(&self, harness: &str) -> Failure {
         let known = match &*self.names {
             [] => "the package has no programs".to_owned(),

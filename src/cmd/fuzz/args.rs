@@ -26,7 +26,7 @@ Examples:
     max_term_width = 100
 )]
 pub struct Args {
-    /// Folder of seeds; - resumes the campaign in OUT
+    /// Folder or ZIP archive of seeds; - resumes the campaign in OUT
     #[arg(short, value_name = "SEEDS", help_heading = "Required")]
     pub input: Option<OsString>,
     /// Output folder: queue, crashes, hangs and statistics

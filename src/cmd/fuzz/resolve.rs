@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use super::args::{Args, Unsupported};
+use super::beside::Beside;
 use super::custom::{self, About};
 use super::{mutators, reports, resume, triage, values};
 use crate::assets::{Assets, HEAP};
@@ -19,7 +20,7 @@ use crate::config::options::{
     SeedPolicy, Strategy, SyncOptions, TargetOptions, TimeoutSpec, UiMode, Wanted,
 };
 use crate::config::sanitizers;
-use crate::disk::{inputs, output};
+use crate::disk::{archive, inputs, output};
 use crate::exec::{TargetError, binary};
 use crate::sys::remedy::Remedy;
 
@@ -39,7 +40,7 @@ impl From<EnvError> for Failure {
 
 /// Options, and warnings to be printed before the campaign begins.
 pub fn resolve(
-    args: Args,
+    mut args: Args,
     env: &Environment,
     command_line: Vec<OsString>,
 ) -> Result<(Options, Vec<String>), Failure> {
@@ -58,14 +59,18 @@ pub fn resolve(
             "write the program and its arguments last: ffuzz -i SEEDS -o OUT ./target @@",
         ));
     };
+    let program = binary::locate(target, env.get("PATH")).unwrap_or_default();
+    let beside = Beside::find(&program);
     let banner = match &args.banner {
         Some(text) => text.clone(),
         None => target.to_string_lossy().into_owned(),
     };
+    warnings.extend(beside.fill(&mut args, env));
     let output = output_options(&args, env, command_line)?;
     let main_node = output.main_node;
     let input = input(&args, env, &output)?;
-    let target = target_options(&args, env)?;
+    let mut target = target_options(&args, env)?;
+    add_beside(&mut target, beside, env);
     let instance = output.root.join(&output.instance);
     let mut custom = custom::options(
         env,
@@ -280,6 +285,10 @@ fn input(args: &Args, env: &Environment, output: &OutputOptions) -> Result<Input
     if folder == output.root {
         return Err(Failure::usage("-i and -o name the same folder", "choose another -o"));
     }
+    if archive::is_archive(&folder) {
+        archive::check(&folder).map_err(|error| Failure::of(&error))?;
+        return Ok(Input::Directory(folder));
+    }
     match has_seed(&folder) {
         Ok(true) => Ok(Input::Directory(folder)),
         Ok(false) => Err(Failure::new(
@@ -291,6 +300,18 @@ fn input(args: &Args, env: &Environment, output: &OutputOptions) -> Result<Input
             format!("-i: {}", inputs::how_to_give(&folder)),
         )),
     }
+}
+
+/// Adds the sanitizers' options and the variables of a file beside the harness. Those of the user have precedence.
+fn add_beside(target: &mut TargetOptions, beside: Beside, env: &Environment) {
+    for (name, value) in &mut target.extra_env {
+        let options = name.to_str().and_then(|name| beside.sanitizers.get(name));
+        if let Some(options) = options.filter(|_| env.get(&name.to_string_lossy()).is_none()) {
+            value.push(options);
+        }
+    }
+    let is_new = |(name, _): &(OsString, OsString)| env.get(&name.to_string_lossy()).is_none();
+    target.extra_env.extend(beside.variables.into_iter().filter(is_new));
 }
 
 /// Whether a folder, or one in it, has a file that can be a seed.

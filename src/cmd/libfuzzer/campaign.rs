@@ -21,6 +21,7 @@ use super::options::Order;
 use super::{WRONG, eprint_line};
 use crate::cmd::exit::Failure;
 use crate::config::env::Environment;
+use crate::config::sanitizers;
 use crate::event::{Event, Source};
 use crate::sys::subprocess::Subprocess;
 
@@ -477,22 +478,20 @@ fn command(
     }
     let milliseconds = number("timeout").clamp(1, 1 << 20) * 1000;
     set("AFL_HANG_TMOUT", milliseconds.to_string());
-    if has_asan {
-        let environment = Environment::read();
-        let given = environment.get("ASAN_OPTIONS").unwrap_or_default();
-        let mut options = given.to_string_lossy().into_owned();
-        for (name, option) in
-            [("rss_limit_mb", "hard_rss_limit_mb"), ("malloc_limit_mb", "max_allocation_size_mb")]
-        {
-            if number(name) > 0 {
-                options.push_str(&format!(":{option}={}", number(name)));
-            }
-        }
-        if !options.is_empty() {
-            set("ASAN_OPTIONS", options.trim_start_matches(':').into());
-        }
+    for (name, value) in sanitizer_variables(order, has_asan) {
+        set(name, value);
     }
     (argv, env)
+}
+
+/// Options of sanitizers with libFuzzer's limits, for a harness with AddressSanitizer or without.
+pub(super) fn sanitizer_variables(order: &Order, has_asan: bool) -> Vec<(&'static str, String)> {
+    let limits =
+        [("rss_limit_mb", "hard_rss_limit_mb"), ("malloc_limit_mb", "max_allocation_size_mb")];
+    let limits = limits.into_iter().filter(|(name, _)| has_asan && order.number(name) > 0);
+    let limits: Vec<String> =
+        limits.map(|(name, option)| format!("{option}={}", order.number(name))).collect();
+    sanitizers::completed(&Environment::read(), &limits)
 }
 
 /// Hands each line over, until the reader wants no more.

@@ -17,6 +17,8 @@ pub(super) struct Lines {
     verbosity: i64,
     /// `-fork`: other words.
     forks: bool,
+    /// Limit of `-runs`.
+    most_runs: u64,
     last: Snapshot,
     /// Bytes of all inputs in the corpus, and the longest.
     bytes: u64,
@@ -40,6 +42,7 @@ impl Lines {
         Self {
             verbosity: order.number("verbosity"),
             forks: order.number("fork") > 0,
+            most_runs: u64::try_from(order.number("runs")).unwrap_or(u64::MAX),
             last: Snapshot::default(),
             bytes: 0,
             longest: 0,
@@ -133,7 +136,9 @@ impl Lines {
         self.status("INITED", "");
     }
 
-    pub(super) fn tick(&mut self, snapshot: Snapshot) {
+    pub(super) fn tick(&mut self, mut snapshot: Snapshot) {
+        // Seeds are run several times, also beyond the limit; tools look for the limit itself.
+        snapshot.runs.execs = snapshot.runs.execs.min(self.most_runs);
         self.last = snapshot;
         if self.is_new {
             self.first();

@@ -5,6 +5,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, Stdio};
 
+use super::campaign::sanitizer_variables;
 use super::files::{self, Workshop};
 use super::options::Order;
 use super::{WRONG, eprint_line};
@@ -63,6 +64,7 @@ pub(super) fn shorten(harness: &Path, order: &Order) -> Result<ExitCode, Failure
     let mut command = Command::new(crate::cmd::fuzz::this_program());
     command.arg("tmin").arg("-i").arg(file).arg("-o").arg(&result).arg("--").arg(harness);
     command.args(&order.rest).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    command.envs(sanitizer_variables(order, false));
     // Its exit code is that of tmin; what counts is the result.
     command.status().map_err(|error| failed("start ffuzz tmin", &error))?;
     let shorter = fs::read(&result).ok().filter(|shorter| shorter.len() < length);

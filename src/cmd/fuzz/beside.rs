@@ -1,0 +1,145 @@
+//! What OSS-Fuzz keeps beside a harness `NAME`: seeds in `NAME_seed_corpus.zip`, words in `NAME.dict`, options in
+//! `NAME.options`.
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use super::args::Args;
+use crate::config::env::Environment;
+use crate::config::sanitizers::SANITIZER_VARIABLES;
+use crate::engine::mutate::MAX_INPUT;
+use crate::exec::binary;
+
+/// Files and options beside a harness.
+#[derive(Debug, Default, Eq, PartialEq)]
+pub(crate) struct Beside {
+    pub(crate) seeds: Option<PathBuf>,
+    pub(crate) dictionary: Option<PathBuf>,
+    /// `-max_len` of the options.
+    pub(crate) max_len: Option<String>,
+    /// Options of sanitizers, by the name of their variable, and variables for the target.
+    pub(crate) sanitizers: BTreeMap<String, String>,
+    pub(crate) variables: Vec<(OsString, OsString)>,
+    /// Options of the file that have no counterpart.
+    pub(crate) unused: Vec<String>,
+}
+
+impl Beside {
+    /// Those of a program; none if it is no harness of `ffuzz-cc`.
+    pub(crate) fn find(program: &Path) -> Self {
+        let (Some(folder), Some(name)) = (program.parent(), program.file_name()) else {
+            return Self::default();
+        };
+        let file = |end: &str| {
+            let mut file = name.to_owned();
+            file.push(end);
+            Some(folder.join(file)).filter(|file| file.is_file())
+        };
+        let (seeds, words, options) = (file("_seed_corpus.zip"), file(".dict"), file(".options"));
+        if seeds.is_none() && words.is_none() && options.is_none() || !binary::has_driver(program) {
+            return Self::default();
+        }
+        let mut beside = Self { seeds, dictionary: words, ..Self::default() };
+        let text = options.and_then(|file| fs::read(file).ok()).unwrap_or_default();
+        beside.read(&String::from_utf8_lossy(&text), folder);
+        beside
+    }
+
+    /// Reads the INI file: `[libfuzzer]`, `[asan]` and the like, `[env]`.
+    fn read(&mut self, text: &str, folder: &Path) {
+        let mut section = String::new();
+        for line in text.lines().map(str::trim) {
+            if line.is_empty() || line.starts_with(['#', ';']) {
+                continue;
+            }
+            if let Some(name) = line.strip_prefix('[').and_then(|line| line.strip_suffix(']')) {
+                section = name.trim().to_ascii_lowercase();
+                continue;
+            }
+            let (key, value) = line.split_once(['=', ':']).unwrap_or((line, ""));
+            let (key, value) = (key.trim(), value.trim());
+            let variable = format!("{}_OPTIONS", section.to_ascii_uppercase());
+            match (&*section, key) {
+                ("libfuzzer", "max_len") if value.parse::<u64>().is_ok_and(|most| most > 0) => {
+                    self.max_len = Some(value.to_owned());
+                }
+                ("libfuzzer", "dict") => {
+                    let file = folder.join(value);
+                    match file.is_file() {
+                        true => self.dictionary = Some(file),
+                        false => {
+                            self.unused.push(format!("dict = {value} (there is no such file)"))
+                        }
+                    }
+                }
+                // The target's output is not read, and the search decides these by itself.
+                (
+                    "libfuzzer",
+                    "close_fd_mask" | "len_control" | "use_value_profile" | "entropic",
+                ) => {}
+                ("env", _) => self.variables.push((key.into(), value.into())),
+                _ if SANITIZER_VARIABLES.contains(&&*variable) => {
+                    let options = self.sanitizers.entry(variable).or_default();
+                    options.push_str(&format!(":{key}={value}"));
+                }
+                _ => self.unused.push(format!("{key} = {value}")),
+            }
+        }
+    }
+
+    /// Fills what the command line leaves open. Returns notes for the user.
+    pub(super) fn fill(&self, args: &mut Args, env: &Environment) -> Vec<String> {
+        let mut notes = Vec::new();
+        let mut note = |what: &str, file: &Path| notes.push(format!("{what}: {}", file.display()));
+        if let (None, Some(seeds)) = (&args.input, &self.seeds) {
+            note("without -i, seeds are those beside the harness", seeds);
+            args.input = Some(seeds.clone().into());
+        }
+        let wants_words = args.dictionaries.is_empty() && !env.flag(&["AFL_NO_AUTODICT"]);
+        if let (true, Some(words)) = (wants_words, &self.dictionary) {
+            note("without -x, the dictionary is the one beside the harness", words);
+            args.dictionaries.push(words.clone().into());
+        }
+        if let (None, Some(most)) = (&args.max_len, &self.max_len) {
+            let most = most.parse::<usize>().unwrap_or(MAX_INPUT).min(MAX_INPUT);
+            args.max_len = Some(most.to_string());
+        }
+        if !self.unused.is_empty() {
+            let all = self.unused.join(", ");
+            notes.push(format!("not used of the options beside the harness: {all}"));
+        }
+        notes
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn options_are_read_by_sections() {
+        let dir = tempfile::tempdir().unwrap();
+        fs::write(dir.path().join("w.dict"), "a=\"b\"").unwrap();
+        let mut beside = Beside::default();
+        let text = "# comment\n[libfuzzer]\nmax_len = 128\ndict=w.dict\nclose_fd_mask = 3\n\
+                    only_ascii = 1\n\n[ASAN]\nquarantine_size_mb=10\ndetect_leaks = 0\n[env]\nGODEBUG=x\n\
+                    [grammar]\na=b\n";
+        beside.read(text, dir.path());
+        let asan = (String::from("ASAN_OPTIONS"), ":quarantine_size_mb=10:detect_leaks=0".into());
+        assert_eq!(
+            beside,
+            Beside {
+                dictionary: Some(dir.path().join("w.dict")),
+                max_len: Some("128".into()),
+                sanitizers: BTreeMap::from([asan]),
+                variables: vec![("GODEBUG".into(), "x".into())],
+                unused: vec!["only_ascii = 1".into(), "a = b".into()],
+                ..Beside::default()
+            }
+        );
+        beside.read("[libfuzzer]\ndict = none.dict", dir.path());
+        assert!(beside.unused[2].contains("no such file"));
+    }
+}

@@ -1,0 +1,201 @@
+//! What a `Dockerfile` of OSS-Fuzz prepares for `build.sh`: sources, further files, variables. Only these are read of
+//! it; nothing runs as root, and no package is installed.
+
+use std::path::{Path, PathBuf};
+
+/// The instructions that matter, in their order.
+#[derive(Debug, Default, Eq, PartialEq)]
+pub(super) struct Dockerfile {
+    pub(super) copies: Vec<Copies>,
+    pub(super) clones: Vec<Clone>,
+    pub(super) variables: Vec<(String, String)>,
+    /// Folder in which the build begins.
+    pub(super) folder: PathBuf,
+    /// Packages of Debian.
+    pub(super) packages: Vec<String>,
+    /// Commands that are not run.
+    pub(super) others: Vec<String>,
+}
+
+/// Files of the context, and where they go.
+#[derive(Debug, Eq, PartialEq)]
+pub(super) struct Copies {
+    pub(super) from: Vec<String>,
+    pub(super) to: PathBuf,
+    /// `to` is a folder, whatever is there.
+    pub(super) into_folder: bool,
+}
+
+/// A repository, as `git clone` gets it.
+#[derive(Debug, Eq, PartialEq)]
+pub(super) struct Clone {
+    pub(super) words: Vec<String>,
+    /// Where it goes; not among the words.
+    pub(super) to: PathBuf,
+}
+
+impl Clone {
+    /// The command for people.
+    pub(super) fn line(&self) -> String {
+        format!("git clone {} {}", self.words.join(" "), self.to.display())
+    }
+}
+
+impl Dockerfile {
+    /// Reads the text; `variables` are those of the contract, such as `SRC`.
+    pub(super) fn parse(text: &str, variables: &[(&str, &Path)]) -> Self {
+        let mut known: Vec<(String, String)> = variables
+            .iter()
+            .map(|(name, path)| ((*name).to_owned(), path.display().to_string()))
+            .collect();
+        let source = known.iter().find(|(name, _)| name == "SRC");
+        let source = source.map(|(_, path)| PathBuf::from(path)).unwrap_or_default();
+        let mut read = Self { folder: source, ..Self::default() };
+        for line in lines(text) {
+            let (instruction, rest) = line.split_once(char::is_whitespace).unwrap_or((&line, ""));
+            match &*instruction.to_ascii_uppercase() {
+                "WORKDIR" => read.folder = read.folder.join(expanded(rest.trim(), &known)),
+                "COPY" | "ADD" => read.copy(&expanded(rest, &known)),
+                "ENV" | "ARG" => {
+                    let (name, value) = rest.trim().split_once(['=', ' ']).unwrap_or((rest, ""));
+                    let value = expanded(value.trim().trim_matches('"'), &known);
+                    if instruction.eq_ignore_ascii_case("ENV") {
+                        read.variables.push((name.to_owned(), value.clone()));
+                    }
+                    known.push((name.to_owned(), value));
+                }
+                "RUN" => read.run(&expanded(rest, &known)),
+                _ => {}
+            }
+        }
+        read
+    }
+
+    fn copy(&mut self, rest: &str) {
+        let words: Vec<String> = match rest.trim().strip_prefix('[') {
+            Some(_) => serde_json::from_str(rest.trim()).unwrap_or_default(),
+            None => rest.split_whitespace().map(str::to_owned).collect(),
+        };
+        let words: Vec<String> = words.into_iter().filter(|word| !word.starts_with("--")).collect();
+        if let Some((to, from)) = words.split_last().filter(|(_, from)| !from.is_empty()) {
+            let into_folder = to.ends_with('/') || to == "." || from.len() > 1;
+            self.copies.push(Copies { from: from.to_vec(), to: self.folder.join(to), into_folder });
+        }
+    }
+
+    fn run(&mut self, command: &str) {
+        let mut folder = self.folder.clone();
+        for part in command.replace("&&", "\n").replace("||", "\n").split(['\n', ';']) {
+            let words: Vec<String> = part
+                .split_whitespace()
+                .map(|word| word.trim_matches(['"', '\'']).to_owned())
+                .collect();
+            let words: Vec<&str> = words.iter().map(String::as_str).collect();
+            match &*words {
+                [] => {}
+                ["cd", to] => folder = folder.join(to),
+                ["git", "clone", rest @ ..] => match cloned(rest, &folder) {
+                    Some(clone) => self.clones.push(clone),
+                    None => self.others.push(words.join(" ")),
+                },
+                ["apt-get" | "apt" | "sudo", ..] => {
+                    let names = words.iter().skip_while(|word| **word != "install").skip(1);
+                    let names = names.filter(|word| !word.starts_with('-'));
+                    self.packages.extend(names.map(|name| (*name).to_owned()));
+                }
+                _ => self.others.push(words.join(" ")),
+            }
+        }
+    }
+}
+
+/// Options of `git clone` whose value is a word of its own.
+const WITH_VALUE: [&str; 8] =
+    ["-b", "--branch", "--depth", "-j", "--jobs", "-o", "--origin", "--shallow-since"];
+
+fn cloned(words: &[&str], folder: &Path) -> Option<Clone> {
+    let (mut kept, mut places) = (Vec::new(), Vec::new());
+    let mut words = words.iter();
+    while let Some(word) = words.next() {
+        if WITH_VALUE.contains(word) {
+            kept.extend([(*word).to_owned(), (*words.next()?).to_owned()]);
+        } else if word.starts_with('-') {
+            kept.push((*word).to_owned());
+        } else {
+            places.push(*word);
+        }
+    }
+    let (url, to) = match &*places {
+        [url] => {
+            (*url, url.trim_end_matches('/').rsplit(['/', ':']).next()?.trim_end_matches(".git"))
+        }
+        [url, to] => (*url, *to),
+        _ => return None,
+    };
+    kept.push(url.to_owned());
+    Some(Clone { words: kept, to: folder.join(to) })
+}
+
+/// Lines without comments; one that ends in a backslash goes on in the next.
+fn lines(text: &str) -> Vec<String> {
+    let (mut lines, mut open) = (Vec::new(), String::new());
+    for line in text.lines().filter(|line| !line.trim_start().starts_with('#')) {
+        match line.trim_end().strip_suffix('\\') {
+            Some(start) => open.push_str(&format!("{start} ")),
+            None => {
+                open.push_str(line);
+                lines.push(std::mem::take(&mut open).trim().to_owned());
+            }
+        }
+    }
+    lines.push(open.trim().to_owned());
+    lines.retain(|line| !line.is_empty());
+    lines
+}
+
+/// `$NAME` and `${NAME}` replaced; unknown ones stay.
+fn expanded(text: &str, known: &[(String, String)]) -> String {
+    let mut text = text.to_owned();
+    // A longer name first: SRC would be found in SRC_DIR.
+    let mut known: Vec<_> = known.iter().rev().collect();
+    known.sort_by_key(|(name, _)| std::cmp::Reverse(name.len()));
+    for (name, value) in known {
+        text = text.replace(&format!("${{{name}}}"), value).replace(&format!("${name}"), value);
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sources_files_and_packages_are_found() {
+        let text = "# a comment\nFROM gcr.io/oss-fuzz-base/base-builder\n\
+                    RUN apt-get update && apt-get install -y make \\\n  # why\n  autoconf zip\n\
+                    RUN git clone --depth 1 https://h/madler/zlib.git && \\\n cd zlib && git clone -b v2 git@h:a/b sub\n\
+                    WORKDIR libpng\nENV MODE=fast DEPTH\nENV ROOT $SRC/libpng\n\
+                    COPY build.sh *.dict $SRC/\nCOPY . ${ROOT}/x\nCOPY [\"a b\", \"./\"]\nRUN wget http://h/x\n";
+        let read = Dockerfile::parse(text, &[("SRC", Path::new("/s"))]);
+        let clone = |words: &[&str], to: &str| Clone {
+            words: words.iter().map(|word| (*word).to_owned()).collect(),
+            to: to.into(),
+        };
+        assert_eq!(
+            read.clones,
+            [
+                clone(&["--depth", "1", "https://h/madler/zlib.git"], "/s/zlib"),
+                clone(&["-b", "v2", "git@h:a/b"], "/s/zlib/sub"),
+            ]
+        );
+        assert_eq!(read.clones[0].line(), "git clone --depth 1 https://h/madler/zlib.git /s/zlib");
+        assert_eq!(read.packages, ["make", "autoconf", "zip"]);
+        assert_eq!(read.folder, Path::new("/s/libpng"));
+        let places: Vec<_> =
+            read.copies.iter().map(|copy| (copy.to.to_str().unwrap(), copy.into_folder)).collect();
+        assert_eq!(places, [("/s/", true), ("/s/libpng/x", false), ("/s/libpng/./", true)]);
+        assert_eq!(read.copies[2].from, ["a b"]);
+        assert_eq!(read.others, ["wget http://h/x"]);
+        assert_eq!(read.variables[1], ("ROOT".to_owned(), "/s/libpng".to_owned()));
+    }
+}
