@@ -335,6 +335,7 @@ impl<'a> SharedWork<'a> {
     ) -> Self {
         Self {
             inputs: &inputs.paths,
+            sizes: &inputs.sizes,
             finished: vec![false; order.len().div_ceil(CHUNK)],
             order,
             known: Vec::new(),

@@ -27,6 +27,7 @@ pub(super) const CHUNK: usize = 64;
 /// What workers share.
 pub(super) struct SharedWork<'a> {
     pub(super) inputs: &'a [PathBuf],
+    pub(super) sizes: &'a [u64],
     /// Positions of those that are run, in the order of preference.
     pub(super) order: Vec<usize>,
     /// Chunks that an earlier run has finished.
@@ -211,7 +212,7 @@ impl Tracer {
         batch.resize_with(inputs.len(), Candidate::default);
         for (candidate, input) in batch.iter_mut().zip(inputs) {
             let path = &shared.inputs[*input];
-            inputs::read(path, &mut candidate.bytes)?;
+            inputs::read_sized(path, shared.sizes[*input], &mut candidate.bytes)?;
             shared.listener.reads(path).map_err(CminError::Report)?;
         }
         let (mut runs, mut next) = (Vec::new(), 0);
