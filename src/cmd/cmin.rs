@@ -7,6 +7,7 @@ mod progress;
 use std::ffi::OsString;
 use std::fs;
 use std::hash::{DefaultHasher, Hash, Hasher};
+use std::path::Path;
 use std::process::ExitCode;
 
 use args::Args;
@@ -14,7 +15,7 @@ use progress::TraceProgress;
 
 use super::coverage::States;
 use super::exit::Failure;
-use super::tool::{self, Scratch, ToolTarget, say};
+use super::tool::{self, Scratch, TargetArgs, ToolTarget, say};
 use crate::cmin::{Accepted, CminError, CminOptions, Inputs, Minimization, Names};
 use crate::config::env::Environment;
 use crate::sys::affinity;
@@ -95,7 +96,7 @@ fn minimize(args: &Args, environment: &Environment) -> Result<(), Failure> {
     if kept == 1 && total > 1 && !args.coverage.is_given() {
         say(quiet, "[!] WARNING: All inputs had the same traces: does the target read them?");
     }
-    let crashes = choice.crashes.len();
+    let crashes = choice.failing.len();
     choice.save(&options, &inputs)?;
     states.save()?;
     if let (Some(folder), 1..) = (&args.crash_folder, crashes) {
@@ -126,17 +127,17 @@ fn options(args: &Args, environment: &Environment) -> CminOptions {
         },
         keep_traces: environment.flag(&["AFL_KEEP_TRACES"]),
         bind: !environment.flag(&["AFL_NO_AFFINITY"]),
-        settings: settings(args, environment),
+        settings: settings(&args.target, args.file.as_deref(), environment),
     }
 }
 
 /// Of everything but the inputs that decides what the traces are.
-fn settings(args: &Args, environment: &Environment) -> u64 {
+pub(super) fn settings(target: &TargetArgs, file: Option<&Path>, environment: &Environment) -> u64 {
     let mut hasher = DefaultHasher::new();
     env!("CARGO_PKG_VERSION").hash(&mut hasher);
-    args.target.command.hash(&mut hasher);
-    (&args.target.timeout, &args.target.memory, &args.file).hash(&mut hasher);
-    let program = fs::metadata(&args.target.command[0]);
+    target.command.hash(&mut hasher);
+    (&target.timeout, &target.memory, file).hash(&mut hasher);
+    let program = fs::metadata(&target.command[0]);
     program.and_then(|data| Ok((data.len(), data.modified()?))).ok().hash(&mut hasher);
     let known = environment.known().into_iter();
     known.filter(|(name, _)| !name.starts_with("AFL_CMIN_")).for_each(|it| it.hash(&mut hasher));

@@ -211,6 +211,11 @@ pub(super) fn cannot(failure: Failure) -> Failure {
 /// A run may take as long as it wants, so a signal does not wait for its end. The target dies with
 /// this process.
 pub(super) fn exit_on_signals(scratch: &[&Scratch], message: Option<String>) {
+    exit_with_on_signals(CANNOT, scratch, message);
+}
+
+/// The same with an exit code.
+pub(super) fn exit_with_on_signals(code: u8, scratch: &[&Scratch], message: Option<String>) {
     let Ok(mut signals) = Signals::new(ENDING) else { return };
     let folders: Vec<PathBuf> = scratch.iter().map(|scratch| scratch.folder.clone()).collect();
     std::thread::spawn(move || {
@@ -221,7 +226,7 @@ pub(super) fn exit_on_signals(scratch: &[&Scratch], message: Option<String>) {
             if let Some(message) = message {
                 say(false, &message);
             }
-            std::process::exit(CANNOT.into());
+            std::process::exit(code.into());
         }
     });
 }

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use miette::Diagnostic;
 
 use crate::disk::inputs::InputError;
+use crate::disk::output::OutputError;
 use crate::engine::executor::RunError;
 
 #[derive(Debug, thiserror::Error, Diagnostic)]
@@ -33,6 +34,23 @@ pub enum CminError {
     #[error("cannot write {path:?}: {source}")]
     #[diagnostic(help("check that the folder is writable and the disk has room"))]
     Write { path: PathBuf, source: io::Error },
+    #[error("{0:?} is no merge control file")]
+    #[diagnostic(help("give another -merge_control_file, or remove this one"))]
+    NoControlFile(PathBuf),
+    #[error("{0:?} is the control file of a harness that libFuzzer has built")]
+    #[diagnostic(help(
+        "its results are of no use for this build: give another -merge_control_file, or remove this one"
+    ))]
+    ForeignControlFile(PathBuf),
+    #[error("another merge uses the control file {0:?}")]
+    #[diagnostic(help("wait for its end, or give another -merge_control_file"))]
+    ControlBusy(PathBuf),
+    #[error("the name {0:?} has a line break, which a merge control file cannot hold")]
+    #[diagnostic(help("rename the file, or omit -merge_control_file"))]
+    LineBreak(PathBuf),
+    #[error(transparent)]
+    #[diagnostic(transparent)]
+    Control(OutputError),
     #[error(transparent)]
     #[diagnostic(transparent)]
     Run(#[from] RunError),

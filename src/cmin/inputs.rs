@@ -16,10 +16,13 @@ pub struct Inputs {
     pub folders: Vec<PathBuf>,
     /// In the order of preference.
     pub paths: Vec<PathBuf>,
-    /// Those of the results, in the same order.
+    /// Those of the results, in the same order; a merge names them by their hashes.
     pub(super) names: Vec<OsString>,
     /// The target gets only the first part of these.
     pub too_large: Vec<PathBuf>,
+    /// The first ones count as kept.
+    pub known: usize,
+    pub(super) sizes: Vec<u64>,
     /// Of names, sizes and times.
     fingerprint: u64,
 }
@@ -36,33 +39,38 @@ impl Inputs {
     pub fn find(folders: &[PathBuf], output: &Path) -> Result<Self, CminError> {
         let folders = folders.iter().map(|folder| queue_of(folder, output));
         let folders = folders.collect::<Result<Vec<_>, _>>()?;
-        let mut inputs = Vec::new();
         let mut paths = Vec::new();
         for folder in &folders {
             paths.extend(inputs::list_below(folder)?);
         }
-        for path in paths {
-            let data = fs::metadata(&path).map_err(|error| InputError::file(&path, error))?;
-            if data.len() > 0 {
-                let changed = (data.mtime(), data.mtime_nsec());
-                inputs.push(InputFile { path, len: data.len(), changed });
-            }
-        }
+        let inputs = in_order(paths)?;
         if inputs.is_empty() {
             return Err(CminError::NoInputs(folders.first().cloned().unwrap_or_default()));
         }
+        let mut inputs = Self::of(folders, inputs, 0);
+        inputs.names = inputs::flat_names(&inputs.folders, &inputs.paths);
+        Ok(inputs)
+    }
+
+    /// The files of a corpus, which are kept, and those that may be added to it.
+    pub fn to_merge(corpus: Vec<PathBuf>, others: Vec<PathBuf>) -> Result<Self, CminError> {
+        let mut inputs = in_order(corpus)?;
+        let known = inputs.len();
+        inputs.extend(in_order(others)?);
+        Ok(Self::of(Vec::new(), inputs, known))
+    }
+
+    fn of(folders: Vec<PathBuf>, inputs: Vec<InputFile>, known: usize) -> Self {
         let large = inputs.iter().filter(|input| input.len > MAX_INPUT as u64);
         let too_large = large.map(|input| input.path.clone()).collect();
-        inputs.sort_by(|a, b| (a.len, &a.path).cmp(&(b.len, &b.path)));
-        // A folder may be named twice.
-        inputs.dedup_by(|a, b| a.path == b.path);
         let mut hasher = DefaultHasher::new();
         for input in &inputs {
             (&input.path, input.len, input.changed).hash(&mut hasher);
         }
+        let sizes = inputs.iter().map(|input| input.len).collect();
         let paths: Vec<PathBuf> = inputs.into_iter().map(|input| input.path).collect();
-        let names = inputs::flat_names(&folders, &paths);
-        Ok(Self { folders, paths, names, too_large, fingerprint: hasher.finish() })
+        let fingerprint = hasher.finish();
+        Self { folders, paths, names: Vec::new(), too_large, known, sizes, fingerprint }
     }
 
     /// `settings`: of everything else that decides what the traces are. Only with the same result are
@@ -72,6 +80,23 @@ impl Inputs {
         (self.fingerprint, settings).hash(&mut hasher);
         hasher.finish()
     }
+}
+
+/// Those that are not empty, the smallest first.
+fn in_order(paths: Vec<PathBuf>) -> Result<Vec<InputFile>, CminError> {
+    let mut inputs = Vec::with_capacity(paths.len());
+    for path in paths {
+        let data = fs::metadata(&path).map_err(|error| InputError::file(&path, error))?;
+        if data.len() > 0 {
+            let changed = (data.mtime(), data.mtime_nsec());
+            inputs.push(InputFile { path, len: data.len(), changed });
+        }
+    }
+    // By bytes: comparing the components of paths takes many times as long.
+    inputs.sort_by(|a, b| (a.len, a.path.as_os_str()).cmp(&(b.len, b.path.as_os_str())));
+    // A folder may be named twice.
+    inputs.dedup_by(|a, b| a.path == b.path);
+    Ok(inputs)
 }
 
 fn queue_of(folder: &Path, output: &Path) -> Result<PathBuf, CminError> {

@@ -1,9 +1,11 @@
 //! Corpus minimization: several targets trace all inputs, a set cover chooses the few that together show
 //! what all show, and these are put into the output folder.
 //!
-//! What was traced is in a journal in the output folder, so an interrupted minimization goes on with it.
+//! What was traced is in a journal in the output folder, so an interrupted minimization goes on with it. A merge
+//! is the same with inputs that are kept already, and libFuzzer's control file in place of the journal.
 //! The choice itself is in [`crate::engine::minimize::cover`].
 
+mod control;
 mod error;
 mod inputs;
 mod journal;
@@ -16,6 +18,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicUsize};
 
+pub use control::{ControlFile, Earlier};
 pub use error::CminError;
 pub use inputs::Inputs;
 use journal::{Chunk, Journal, Run};
@@ -33,6 +36,8 @@ use crate::sys::affinity;
 pub enum Accepted {
     /// None may crash or take too long.
     Good,
+    /// Those that crash or take too long are in [`Choice::failing`].
+    Passing,
     Any,
     Crashes,
 }
@@ -40,7 +45,7 @@ pub enum Accepted {
 impl Accepted {
     fn takes(self, exit: ExitKind) -> bool {
         match self {
-            Self::Good => exit == ExitKind::Ok,
+            Self::Good | Self::Passing => exit == ExitKind::Ok,
             Self::Any => true,
             Self::Crashes => is_crash(exit),
         }
@@ -109,9 +114,48 @@ pub struct Choice {
     pub tuples: usize,
     /// None if the target has no domains.
     pub keys: Option<usize>,
-    /// Positions of those that crash and have a folder of their own.
-    pub crashes: Vec<usize>,
-    journal: Journal,
+    pub edges: usize,
+    /// The parts of `tuples` and `edges` that inputs cover that are kept already.
+    pub known_tuples: usize,
+    pub known_edges: usize,
+    /// Positions of those that are not accepted and do not end the minimization.
+    pub failing: Vec<(usize, ExitKind)>,
+    record: Record,
+}
+
+/// Where traces are noted, so that an interrupted minimization resumes.
+enum Record {
+    Journal(Journal),
+    Control(ControlFile),
+    Nowhere,
+}
+
+impl Record {
+    /// Adds a chunk, which has these inputs.
+    fn append(&mut self, chunk: &Chunk, inputs: &[usize]) -> Result<(), CminError> {
+        match self {
+            Self::Journal(journal) => journal.append(chunk),
+            Self::Control(file) => file.append(inputs, &chunk.runs),
+            Self::Nowhere => Ok(()),
+        }
+    }
+
+    fn clear(&mut self) -> Result<(), CminError> {
+        match self {
+            Self::Journal(journal) => journal.clear(),
+            Self::Control(file) => file.clear(),
+            Self::Nowhere => Ok(()),
+        }
+    }
+
+    /// The result is saved. `copies`: the output folder holds more than links.
+    fn finish(self, copies: bool) -> Result<(), CminError> {
+        match self {
+            Self::Journal(journal) => journal.finish(copies),
+            Self::Control(file) => file.finish(),
+            Self::Nowhere => Ok(()),
+        }
+    }
 }
 
 impl<'a> Minimization<'a> {
@@ -131,23 +175,38 @@ impl<'a> Minimization<'a> {
         let alone = targets[0].prepare()?.has_hooks();
         let (journal, chunks) =
             Journal::open(&options.output, inputs.fingerprint(options.settings))?;
-        let ledger = Ledger { journal, runs: Vec::new(), domains: Vec::new() };
-        let mut shared = SharedWork {
-            inputs: &inputs.paths,
-            finished: vec![false; inputs.paths.len().div_ceil(CHUNK)],
-            known: Vec::new(),
-            next: AtomicUsize::new(0),
-            failed: AtomicBool::new(false),
-            doubtful: AtomicBool::new(false),
-            ledger: Mutex::new(ledger),
-            traces: trace_folder(options)?.map(|folder| (folder, inputs.names.as_slice())),
-            listener,
-        };
+        let order = (0..inputs.paths.len()).collect();
+        let mut shared = SharedWork::new(inputs, order, Record::Journal(journal), listener);
+        shared.traces = trace_folder(options)?.map(|folder| (folder, inputs.names.as_slice()));
         let done = shared.take_over(chunks);
         let left = (shared.finished.len() - done).max(1);
         // Mutators are not made for several threads.
         targets.truncate(if alone { 1 } else { left });
         let traced_before = (done * CHUNK).min(inputs.paths.len());
+        Ok(Self { options, inputs, targets, shared, traced_before })
+    }
+
+    /// A merge: the known inputs are kept and count first. What `control` has of an earlier merge is not traced
+    /// again.
+    pub fn merge(
+        options: &'a CminOptions,
+        inputs: &'a Inputs,
+        mut targets: Vec<ReadyOptions>,
+        listener: &'a dyn TraceListener,
+        control: Option<(ControlFile, Earlier)>,
+    ) -> Result<Self, CminError> {
+        let alone = targets[0].prepare()?.has_hooks();
+        let (record, order, runs) = match control {
+            Some((file, earlier)) => (Record::Control(file), earlier.left, earlier.runs),
+            None => (Record::Nowhere, (0..inputs.paths.len()).collect(), Vec::new()),
+        };
+        let traced_before = inputs.paths.len() - order.len();
+        // Later ones must not make an earlier input look uninteresting, above all one that is kept.
+        let first = order.first().copied().unwrap_or(usize::MAX);
+        let mut shared = SharedWork::new(inputs, order, record, listener);
+        targets.truncate(if alone { 1 } else { shared.finished.len().max(1) });
+        shared.known = runs.iter().filter(|run| run.input < first).cloned().collect();
+        shared.ledger().runs = runs;
         Ok(Self { options, inputs, targets, shared, traced_before })
     }
 
@@ -172,11 +231,12 @@ impl<'a> Minimization<'a> {
         let mut ledger = ledger.unwrap_or_else(std::sync::PoisonError::into_inner);
         ledger.runs.sort_by_key(|run| run.input);
         let accepted = self.options.accepted;
-        let mut crashes = Vec::new();
-        if self.options.crash_folder.is_some() {
-            let crashed = ledger.runs.extract_if(.., |run| is_crash(run.exit));
-            crashes.extend(crashed.map(|run| run.input));
-        }
+        let is_set_aside = |exit| match accepted {
+            Accepted::Passing => exit != ExitKind::Ok,
+            _ => self.options.crash_folder.is_some() && is_crash(exit),
+        };
+        let failing = ledger.runs.extract_if(.., |run| is_set_aside(run.exit));
+        let failing = failing.map(|run| (run.input, run.exit)).collect();
         if accepted == Accepted::Good {
             refuse_bad(&ledger.runs, &self.inputs.paths)?;
         }
@@ -184,14 +244,18 @@ impl<'a> Minimization<'a> {
         let traces: Vec<Trace> =
             runs.iter().map(|run| beyond(run.exit, &run.trace, &ledger.domains)).collect();
         let traces: Vec<&Trace> = traces.iter().collect();
-        let Cover { kept, tuples, keys } =
-            cover::cover(&traces, &ledger.domains, self.options.edges_only);
+        let known = runs.partition_point(|run| run.input < self.inputs.known);
+        let Cover { kept, tuples, keys, edges, known_tuples, known_edges } =
+            cover::cover(&traces, &ledger.domains, self.options.edges_only, known);
         Ok(Choice {
             kept: kept.into_iter().map(|kept| runs[kept].input).collect(),
             tuples,
             keys: (!ledger.domains.is_empty()).then_some(keys),
-            crashes,
-            journal: ledger.journal,
+            edges,
+            known_tuples,
+            known_edges,
+            failing,
+            record: ledger.record,
         })
     }
 }
@@ -200,7 +264,7 @@ impl Choice {
     /// Puts the inputs into the output folder, which is complete then.
     pub fn save(self, options: &CminOptions, inputs: &Inputs) -> Result<(), CminError> {
         if let Some(folder) = &options.crash_folder {
-            for crash in self.crashes {
+            for (crash, _) in self.failing {
                 save::save_by_hash(&inputs.paths[crash], folder)?;
             }
         }
@@ -216,7 +280,12 @@ impl Choice {
             };
             copies |= save::save(path, &options.output, &name)?;
         }
-        self.journal.finish(copies)
+        self.record.finish(copies)
+    }
+
+    /// Flushes the record of a merge whose result the caller has saved.
+    pub fn finish(self) -> Result<(), CminError> {
+        self.record.finish(false)
     }
 }
 
@@ -257,7 +326,28 @@ pub fn trace_lines(edges: &[u8], value: impl Fn(u8) -> u8) -> String {
     hit.map(|(index, count)| format!("{}{index}\n", value(*count))).collect()
 }
 
-impl SharedWork<'_> {
+impl<'a> SharedWork<'a> {
+    fn new(
+        inputs: &'a Inputs,
+        order: Vec<usize>,
+        record: Record,
+        listener: &'a dyn TraceListener,
+    ) -> Self {
+        Self {
+            inputs: &inputs.paths,
+            sizes: &inputs.sizes,
+            finished: vec![false; order.len().div_ceil(CHUNK)],
+            order,
+            known: Vec::new(),
+            next: AtomicUsize::new(0),
+            failed: AtomicBool::new(false),
+            doubtful: AtomicBool::new(false),
+            ledger: Mutex::new(Ledger { record, runs: Vec::new(), domains: Vec::new() }),
+            traces: None,
+            listener,
+        }
+    }
+
     /// What an earlier run has done need not be done again; returns how many chunks that are.
     fn take_over(&mut self, chunks: Vec<Chunk>) -> usize {
         let mut runs: Vec<Run> = Vec::new();

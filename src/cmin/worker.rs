@@ -10,8 +10,8 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use super::journal::{Chunk, Journal, Run};
-use super::{CminError, TraceListener, trace_lines};
+use super::journal::{Chunk, Run};
+use super::{CminError, Record, TraceListener, trace_lines};
 use crate::disk::inputs;
 use crate::engine::coverage::{self, Classes};
 use crate::engine::domain::{Aggregates, Domain};
@@ -27,6 +27,9 @@ pub(super) const CHUNK: usize = 64;
 /// What workers share.
 pub(super) struct SharedWork<'a> {
     pub(super) inputs: &'a [PathBuf],
+    pub(super) sizes: &'a [u64],
+    /// Positions of those that are run, in the order of preference.
+    pub(super) order: Vec<usize>,
     /// Chunks that an earlier run has finished.
     pub(super) finished: Vec<bool>,
     /// Runs before the first chunk that is not finished.
@@ -43,7 +46,7 @@ pub(super) struct SharedWork<'a> {
 
 /// What they write.
 pub(super) struct Ledger {
-    pub(super) journal: Journal,
+    pub(super) record: Record,
     pub(super) runs: Vec<Run>,
     pub(super) domains: Vec<Domain>,
 }
@@ -84,7 +87,7 @@ impl SharedWork<'_> {
                 None => break,
                 Some(true) => {}
                 Some(false) => {
-                    let runs = worker.run(self, number * CHUNK)?;
+                    let runs = worker.run(self, self.positions(number))?;
                     if worker.target.info().snapshot_runs().is_some_and(|runs| runs.differences > 0)
                     {
                         self.doubtful.store(true, Ordering::Relaxed);
@@ -104,12 +107,13 @@ impl SharedWork<'_> {
         if !std::mem::take(self.doubtful.get_mut()) {
             return Ok(false);
         }
-        self.finished.fill(false);
+        self.order = (0..self.inputs.len()).collect();
+        self.finished = vec![false; self.order.len().div_ceil(CHUNK)];
         self.known.clear();
         *self.next.get_mut() = 0;
         let mut ledger = self.ledger();
         ledger.runs.clear();
-        ledger.journal.clear()?;
+        ledger.record.clear()?;
         drop(ledger);
         self.listener.starts_over();
         Ok(true)
@@ -117,11 +121,16 @@ impl SharedWork<'_> {
 
     fn note(&self, chunk: Chunk) -> Result<(), CminError> {
         let mut ledger = self.ledger();
-        ledger.journal.append(&chunk)?;
-        let inputs = CHUNK.min(self.inputs.len() - chunk.number * CHUNK);
+        let inputs = self.positions(chunk.number);
+        ledger.record.append(&chunk, inputs)?;
         ledger.runs.extend(chunk.runs);
-        self.listener.traced(inputs);
+        self.listener.traced(inputs.len());
         Ok(())
+    }
+
+    /// The inputs of a chunk.
+    fn positions(&self, chunk: usize) -> &[usize] {
+        &self.order[chunk * CHUNK..self.order.len().min((chunk + 1) * CHUNK)]
     }
 
     fn keep_trace(&self, input: usize, edges: &[u8]) -> Result<(), CminError> {
@@ -197,18 +206,18 @@ impl Tracer {
         Self { batch: Vec::new(), known: Kinds { ordinary, crashes, hangs }, target }
     }
 
-    /// Runs the inputs from `first` on, as many as a chunk has.
-    fn run(&mut self, shared: &SharedWork<'_>, first: usize) -> Result<Vec<Run>, CminError> {
-        let inputs = &shared.inputs[first..shared.inputs.len().min(first + CHUNK)];
+    /// Runs the inputs at these positions.
+    fn run(&mut self, shared: &SharedWork<'_>, inputs: &[usize]) -> Result<Vec<Run>, CminError> {
         let mut batch = std::mem::take(&mut self.batch);
         batch.resize_with(inputs.len(), Candidate::default);
-        for (candidate, path) in batch.iter_mut().zip(inputs) {
-            inputs::read(path, &mut candidate.bytes)?;
+        for (candidate, input) in batch.iter_mut().zip(inputs) {
+            let path = &shared.inputs[*input];
+            inputs::read_sized(path, shared.sizes[*input], &mut candidate.bytes)?;
             shared.listener.reads(path).map_err(CminError::Report)?;
         }
         let (mut runs, mut next) = (Vec::new(), 0);
         while let Some(run) = self.target.run(&batch, &mut next)? {
-            let (input, exit) = (first + run.index, run.exit);
+            let (input, exit) = (inputs[run.index], run.exit);
             let known = self.known.of(exit);
             let trace = match known.has_all_of(&run) {
                 true => Trace::default(),

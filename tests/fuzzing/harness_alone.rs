@@ -101,8 +101,15 @@ fn folders_are_merged_and_inputs_minimized() {
     let done = alone(&dir, "-merge=1 in more").run().expect(0);
     done.says("MERGE-OUTER: 5 files, 1 in the initial corpus")
         .says("Test unit written to ./crash-")
-        .says("MERGE-OUTER: 2 new files with ");
+        .says("MERGE-OUTER: 2 new files with ")
+        .says(" new coverage edges")
+        .says("DONE   cov: ");
     assert_eq!(dir.names("in").len(), 3);
+    // The corpus has all of it now.
+    alone(&dir, "-merge=1 in more")
+        .run()
+        .expect(0)
+        .says("MERGE-OUTER: 0 new files with 0 new features");
     let done = alone(&dir, "-minimize_crash=1 -exact_artifact_path=short more/c").run().expect(0);
     done.says("CRASH_MIN: minimizing crash input: 'more/c' (5 bytes)");
     assert_eq!(dir.read("short"), b"BUG!");
@@ -110,6 +117,91 @@ fn folders_are_merged_and_inputs_minimized() {
     done.says("ERROR: the input more/a did not crash");
     alone(&dir, "-cleanse_crash=1 -exact_artifact_path=plain more/c").run().expect(0);
     assert_eq!(dir.read("plain"), b"BUG! ");
+}
+
+/// A folder with 130 inputs, and one that makes the harness wait as long as there is a file `hang`.
+fn inputs_that_wait() -> (TestDir, PathBuf) {
+    let dir = TestDir::with_seed([1, 1]);
+    for number in 0..130u8 {
+        dir.write(&format!("more/{number:03}"), [number % 40 + 1, 1, number]);
+    }
+    dir.write("more/waits", [b'Q', 1, 1, 1]);
+    dir.write("hang", "");
+    (dir, target("counts.c", "-O1 -DHARNESS -fsanitize=fuzzer"))
+}
+
+#[test]
+fn an_interrupted_merge_resumes_and_the_next_one_goes_on_from_it() {
+    let (dir, harness) = inputs_that_wait();
+    let words = "-merge=1 -merge_control_file=control in more";
+    let merge = || dir.program(harness.to_str().unwrap()).words(words);
+    let mut running = merge().start();
+    running.wait_for("MERGE-OUTER: 132 files, 1 in the initial corpus, 0 processed earlier");
+    let results = || dir.text("control").matches("\nSTARTED ").count();
+    wait_until("all inputs before it have results", || {
+        dir.path("hung").exists() && dir.path("control").exists() && results() == 128
+    });
+    merge().run().expect(1).says("another merge uses the control file");
+    running.signal(Signal::SIGTERM);
+    running.finish().expect(72).says("interrupted: the same command continues");
+    std::fs::remove_file(dir.path("hang")).unwrap();
+    let done = merge().run().expect(0);
+    done.says("MERGE-OUTER: control file ok")
+        .says("1 in the initial corpus, 128 processed earlier");
+    let text = dir.text("control");
+    assert!(text.starts_with("132\n1 ffuzz ") && text.contains("\nFT 0 "), "{text}");
+    assert!(results() == 132 && text.lines().last().unwrap().starts_with("COV 131"), "{text}");
+    let kept = dir.names("in");
+    assert!((5..12).contains(&kept.len()), "{kept:?}");
+    // The new files of the corpus are all that is run.
+    let left = kept.len() - 1;
+    let done = merge().run().expect(0).says("132 processed earlier");
+    done.says(&format!("MERGE-OUTER: {} files, {} in the initial", 132 + left, kept.len()))
+        .says("MERGE-OUTER: 0 new files with 0 new features added; 0 new coverage edges");
+    // A result of an input that has changed is not believed.
+    dir.write("more/000", [1, 1, 1, 1, 1]);
+    merge()
+        .run()
+        .expect(0)
+        .says("have changed: starting from scratch")
+        .says(" 0 processed earlier");
+}
+
+#[test]
+fn a_merge_goes_on_after_inputs_that_take_too_long() {
+    let (dir, harness) = inputs_that_wait();
+    dir.write("more/dies", [b'Z']);
+    dir.write("more/last", [1, 1, 1, 1, 1]);
+    let words = "-merge=1 -timeout=1 -merge_control_file=control in more";
+    let merge = || dir.program(harness.to_str().unwrap()).words(words).run().expect(0);
+    let once = merge().says("MERGE-OUTER: successful");
+    once.says("Test unit written to ./timeout-").says("Test unit written to ./crash-");
+    // They are not run again by the merge, only by the report.
+    merge().says("134 processed earlier").says("./timeout-").says("./crash-");
+}
+
+#[test]
+fn only_a_merge_control_file_is_replaced() {
+    let dir = TestDir::with_seed("(");
+    dir.write("more/a", "[");
+    dir.write("text", "mine");
+    dir.write("foreign", "2\n1\nin/seed\nmore/a\nSTARTED 0 1\nFT 0 8\nCOV 0 1\n");
+    nix::unistd::mkfifo(&dir.path("pipe"), nix::sys::stat::Mode::S_IRWXU).unwrap();
+    for (name, cause) in [
+        ("text", "is no merge control file"),
+        ("pipe", "is no merge control file"),
+        ("foreign", "is the control file of a harness that libFuzzer has built"),
+    ] {
+        let words = format!("-merge=1 -merge_control_file={name} in more");
+        let done = alone(&dir, &words).run().expect(1);
+        done.says(cause).says("give another -merge_control_file, or remove this one");
+    }
+    assert_eq!((dir.text("text").as_str(), dir.names("in").len()), ("mine", 1));
+    dir.write("more/a\nb", "[");
+    alone(&dir, "-merge=1 -merge_control_file=new in more")
+        .run()
+        .expect(1)
+        .says("has a line break");
 }
 
 #[test]

@@ -32,7 +32,6 @@ const DIFFERENT: &[(&str, &str)] = &[
     ("fuzz -only_ascii=1", "refused: mutants are not filtered"),
     ("fuzz -data_flow_trace=dft", "refused before any line, with exit code 1 as there"),
     ("analyze_dict", "refused: words have no values"),
-    ("merge control file", "the file is not written: an interrupted merge begins again"),
 ];
 /// Rows that need a signal at the right time, or another user.
 const NOT_RUN: &[&str] = &["SIGTERM", "SIGUSR1", "no args at all", "unreadable file"];

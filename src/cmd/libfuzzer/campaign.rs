@@ -27,7 +27,8 @@ use crate::sys::subprocess::Subprocess;
 
 /// libFuzzer's exit codes.
 const OUT_OF_MEMORY: u8 = 71;
-const INTERRUPTED: u8 = 72;
+const TIMEOUT: u8 = 70;
+pub(super) const INTERRUPTED: u8 = 72;
 /// Interval at which signals and `-stop_file` are looked for.
 const LOOK: Duration = Duration::from_millis(100);
 /// Time that the campaign has to end.
@@ -389,7 +390,11 @@ fn said_of(
 ) -> (&'static str, Option<u8>) {
     let report = (kind == "crash").then(|| report_of(harness, order, path));
     let (code, text) = report.transpose().unwrap_or_default().unwrap_or_default();
-    let kind = if code == Some(OUT_OF_MEMORY) { "oom" } else { kind };
+    let kind = match code {
+        Some(OUT_OF_MEMORY) => "oom",
+        Some(TIMEOUT) => "timeout",
+        _ => kind,
+    };
     let _ = io::stderr().lock().write_all(&text);
     if !text.windows(8).any(|part| part == b"SUMMARY:") {
         let what = match kind {

@@ -127,7 +127,7 @@ pub(super) fn files_below(folder: &Path) -> io::Result<Vec<PathBuf>> {
             }
         }
     }
-    found.sort();
+    found.sort_by(|a, b| a.as_os_str().cmp(b.as_os_str()));
     Ok(found)
 }
 

@@ -1,18 +1,23 @@
-//! `-merge=1 CORPUS FOLDER…`: the first folder gets what the others add to its coverage. The work is that of `ffuzz cmin`.
+//! `-merge=1 CORPUS FOLDER…`: the first folder gets what the others add to its coverage. The work is that of
+//! [`crate::cmin`]: each input is run once, and those of the first folder count first.
 
 use std::fs;
 use std::io;
-use std::path::{Path, PathBuf};
-use std::process::{Command, ExitCode};
+use std::path::Path;
+use std::process::ExitCode;
 
-use super::campaign::report;
+use super::campaign::{INTERRUPTED, report};
 use super::eprint_line;
-use super::files::{self, Workshop, files_below};
+use super::files::{self, files_below};
 use super::options::Order;
+use crate::cmd::cmin;
 use crate::cmd::exit::Failure;
-
-/// What a pass of `cmin` says behind its number of features.
-const FEATURES: &str = " unique tuples";
+use crate::cmd::tool::{self, Scratch, TargetArgs, ToolTarget};
+use crate::cmin::{
+    Accepted, CminOptions, ControlFile, Earlier, Inputs, Minimization, Names, TraceListener,
+};
+use crate::engine::executor::ExitKind;
+use crate::sys::affinity;
 
 pub(super) fn run(harness: &Path, order: &Order) -> Result<ExitCode, Failure> {
     let Some((corpus, others)) = order.folders.split_first().filter(|(_, rest)| !rest.is_empty())
@@ -20,119 +25,123 @@ pub(super) fn run(harness: &Path, order: &Order) -> Result<ExitCode, Failure> {
         eprint_line("INFO: Merge requires two or more corpus dirs");
         return Ok(ExitCode::SUCCESS);
     };
-    let unreadable = |error: io::Error| {
-        Failure::new(format!("cannot merge: {error}"), "check the folders, and the room in TMPDIR")
-    };
-    let workshop = Workshop::new().map_err(unreadable)?;
-    let first = files_below(corpus).map_err(unreadable)?;
-    let mut total = first.len();
+    let first = files_below(corpus).map_err(|error| cannot(&error))?;
+    let mut rest = Vec::new();
     for folder in others {
-        total += files_below(folder).map_err(unreadable)?.len();
+        rest.extend(files_below(folder).map_err(|error| cannot(&error))?);
     }
+    let inputs = Inputs::to_merge(first, rest)?;
+    let environment = tool::environment(true);
+    let target = target(harness, order);
+    let options = CminOptions {
+        output: corpus.clone(),
+        accepted: Accepted::Passing,
+        edges_only: false,
+        keep_traces: false,
+        crash_folder: None,
+        names: Names::Own,
+        bind: !environment.flag(&["AFL_NO_AFFINITY"]),
+        settings: cmin::settings(&target, None, &environment),
+    };
     eprint_line(&format!("INFO: Seed: {}", std::process::id()));
-    let known = first.len();
+    let control = match order.text("merge_control_file") {
+        "" => None,
+        path => Some(control(Path::new(path), &inputs, options.settings)?),
+    };
+    let timeout = target.timeout(1, tool::NO_TIMEOUT)?;
+    let workers = affinity::allowed().len().max(1);
+    let scratch: Vec<Scratch> = (0..workers).map(|_| Scratch::new("merge", None)).collect();
+    let resolve = |scratch| {
+        let mut wanted = ToolTarget::new(&target, scratch, timeout);
+        wanted.domains = environment.get("WAYPOINTS").is_some();
+        wanted.snapshots = true;
+        wanted.resolve(&environment)
+    };
+    let targets = scratch.iter().map(resolve).collect::<Result<_, _>>()?;
+    let words =
+        control.as_ref().map(|_| "INFO: interrupted: the same command continues".to_owned());
+    tool::exit_with_on_signals(INTERRUPTED, &scratch.iter().collect::<Vec<_>>(), words);
+    let minimization = Minimization::merge(&options, &inputs, targets, &Quiet, control)?;
+    let (total, known) = (inputs.paths.len(), inputs.known);
+    let earlier = minimization.traced_before;
     eprint_line(&format!(
-        "MERGE-OUTER: {total} files, {known} in the initial corpus, 0 processed earlier"
+        "MERGE-OUTER: {total} files, {known} in the initial corpus, {earlier} processed earlier"
     ));
     eprint_line("MERGE-OUTER: attempt 1");
-    let mut merge = Merge { harness, order, workshop: &workshop, state: None };
-    let before = if first.is_empty() { 0 } else { merge.pass(&[corpus], "first", &[])? };
-    let others: Vec<&PathBuf> = others.iter().collect();
-    let is_empty = total == known;
-    let added = if is_empty { 0 } else { merge.pass(&others, "new", &[])? };
-    let kept = files_below(&workshop.place("new")).unwrap_or_default();
-    let edges = merge.edges(&kept)?;
-    let features = before + added;
+    let choice = minimization.choose(|_, trace, _| trace.clone())?;
+    for (input, exit) in &choice.failing {
+        let path = &inputs.paths[*input];
+        let content = fs::read(path).map_err(|error| cannot(&error))?;
+        let kind = match exit {
+            ExitKind::Hang | ExitKind::Cut => "timeout",
+            ExitKind::Oom => "oom",
+            _ => "crash",
+        };
+        report(harness, order, kind, path, &content);
+    }
+    for input in &choice.kept {
+        let saved =
+            fs::read(&inputs.paths[*input]).and_then(|content| files::save_input(corpus, &content));
+        saved.map_err(|error| cannot(&error))?;
+    }
+    let (edges, features) = (choice.edges, choice.tuples);
     let processed = total.max(1);
-    eprint_line(&format!(
-        "#{processed}\tDONE   cov: {} ft: {features} exec/s: 0 rss: 0Mb",
-        edges.1
-    ));
-    for file in files_below(&workshop.place("crashes")).unwrap_or_default() {
-        let content = fs::read(&file).map_err(unreadable)?;
-        report(harness, order, "crash", &file, &content);
-    }
-    for file in &kept {
-        let content = fs::read(file).map_err(unreadable)?;
-        files::save_input(corpus, &content).map_err(unreadable)?;
-    }
+    eprint_line(&format!("#{processed}\tDONE   cov: {edges} ft: {features} exec/s: 0 rss: 0Mb"));
     eprint_line("MERGE-OUTER: successful in 1 attempt(s)");
     eprint_line(&format!(
-        "MERGE-OUTER: {} new files with {added} new features added; {} new coverage edges",
-        kept.len(),
-        edges.0
+        "MERGE-OUTER: {} new files with {} new features added; {} new coverage edges",
+        choice.kept.len(),
+        features - choice.known_tuples,
+        edges - choice.known_edges
     ));
+    choice.finish()?;
     Ok(ExitCode::SUCCESS)
 }
 
-struct Merge<'a> {
-    harness: &'a Path,
-    order: &'a Order,
-    workshop: &'a Workshop,
-    /// What earlier passes have reached.
-    state: Option<PathBuf>,
+fn cannot(error: &io::Error) -> Failure {
+    Failure::new(format!("cannot merge: {error}"), "check the folders, and the room on the disk")
 }
 
-impl Merge<'_> {
-    /// Keeps the files of some folders that reach more than earlier passes. Returns the number of their features.
-    fn pass(&mut self, folders: &[&PathBuf], name: &str, options: &[&str]) -> Result<u64, Failure> {
-        let state = self.workshop.place(&format!("{name}.state"));
-        let mut command = Command::new(crate::cmd::fuzz::this_program());
-        command.arg("cmin").args(options).arg("-o").arg(self.workshop.place(name));
-        command.arg("--crash-dir").arg(self.workshop.place("crashes"));
-        command.arg("--save-coverage").arg(&state);
-        for folder in folders {
-            command.arg("-i").arg(folder);
-        }
-        if let Some(earlier) = &self.state {
-            command.arg("--load-coverage").arg(earlier);
-        }
-        command.arg("--").arg(self.harness).args(&self.order.rest);
-        command.env_remove("AFL_QUIET");
-        let output = command.output();
-        let output = output.map_err(|error| {
-            Failure::new(
-                format!("cannot start ffuzz cmin: {error}"),
-                "set FFUZZ to the path of ffuzz",
-            )
-        })?;
-        let said =
-            String::from_utf8_lossy(&output.stdout) + String::from_utf8_lossy(&output.stderr);
-        let found = said
-            .lines()
-            .find_map(|line| line.split_once(FEATURES)?.0.rsplit_once(' ')?.1.parse().ok());
-        match found.filter(|_| output.status.success()) {
-            Some(features) => {
-                self.state = Some(state);
-                Ok(features)
-            }
-            None => {
-                let last = said.lines().last().unwrap_or("it says nothing").to_owned();
-                Err(Failure::new(
-                    format!("ffuzz cmin failed: {last}"),
-                    "run it by itself to see more",
-                ))
-            }
-        }
+fn target(harness: &Path, order: &Order) -> TargetArgs {
+    let command = std::iter::once(harness.as_os_str().to_owned()).chain(order.rest.iter().cloned());
+    let mut target = TargetArgs::of(command.collect());
+    let seconds = order.number("timeout").unsigned_abs();
+    target.timeout = (seconds > 0).then(|| seconds.saturating_mul(1000).to_string());
+    target
+}
+
+/// Opens the control file and says what is in it.
+fn control(path: &Path, inputs: &Inputs, settings: u64) -> Result<(ControlFile, Earlier), Failure> {
+    let is_there = fs::metadata(path).is_ok_and(|data| data.len() > 0);
+    let opened = ControlFile::open(path, inputs, settings)?;
+    if is_there {
+        let name = path.display();
+        eprint_line(&format!("MERGE-OUTER: non-empty control file provided: '{name}'"));
+        eprint_line(match opened.1.is_discarded {
+            true => "MERGE-OUTER: its inputs or its build have changed: starting from scratch",
+            false => "MERGE-OUTER: control file ok",
+        });
+    }
+    Ok(opened)
+}
+
+/// libFuzzer does not show how far a merge is.
+struct Quiet;
+
+impl TraceListener for Quiet {
+    fn reads(&self, _: &Path) -> io::Result<()> {
+        Ok(())
     }
 
-    /// Edges of the new files beyond the corpus, and all that are known.
-    fn edges(&self, kept: &[PathBuf]) -> Result<(u64, u64), Failure> {
-        let count = |folders: &[&PathBuf], earlier: Option<PathBuf>, name: &str| {
-            let mut merge = Merge { state: earlier, ..*self };
-            merge.pass(folders, name, &["-e"])
-        };
-        let new = self.workshop.place("new");
-        let first = self.workshop.place("first");
-        let before = match first.exists() && !files_below(&first).unwrap_or_default().is_empty() {
-            true => count(&[&first], None, "first-edges")?,
-            false => 0,
-        };
-        if kept.is_empty() {
-            return Ok((0, before));
-        }
-        let all: Vec<&PathBuf> = [&first, &new].into_iter().filter(|path| path.exists()).collect();
-        let all = count(&all, None, "all-edges")?;
-        Ok((all.saturating_sub(before), all))
+    fn traced(&self, _: usize) {}
+
+    fn starts_over(&self) {
+        eprint_line(
+            "INFO: snapshots change the coverage of this harness: repeating all runs with fork",
+        );
+    }
+
+    fn warns(&self, text: &str) {
+        eprint_line(&format!("WARNING: {text}"));
     }
 }

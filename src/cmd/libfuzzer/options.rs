@@ -78,7 +78,6 @@ const OTHERS: &[(&str, Treatment)] = &[
     ("print_coverage", Missing(COVERAGE)),
     ("print_full_coverage", Missing(COVERAGE)),
     ("mutation_graph_file", Missing("the names in the queue of ffuzz have parents")),
-    ("merge_control_file", Missing("an interrupted merge begins again")),
     ("only_ascii", Refused("ffuzz -a text prefers text")),
     ("analyze_dict", Refused("ffuzz-showmap --tokens lists words of the program")),
     ("data_flow_trace", Refused(DEPENDENCE)),

@@ -3,7 +3,7 @@
 //! AFL's greedy way: of what is not covered yet the rarest comes first, and the best input that shows
 //! it is kept with everything else that this input shows.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeSet, HashMap, HashSet};
 
 use crate::coverage;
 use crate::domain::{Aggregates, Domain, DsfView};
@@ -57,12 +57,18 @@ pub struct Cover {
     pub tuples: usize,
     /// Keys of domains, and where the reducer works on bits each bit.
     pub keys: usize,
+    /// Edges in any class.
+    pub edges: usize,
+    /// The parts of `tuples` and `edges` that known traces cover.
+    pub known_tuples: usize,
+    pub known_edges: usize,
 }
 
 /// `traces` with the best input first: what several show is kept by the first of them. A key is
-/// covered by a value that reaches the best of all traces.
+/// covered by a value that reaches the best of all traces. The first `known` traces are covered from the
+/// start and never among the kept ones.
 #[must_use]
-pub fn cover(traces: &[&Trace], domains: &[Domain], edges_only: bool) -> Cover {
+pub fn cover(traces: &[&Trace], domains: &[Domain], edges_only: bool, known: usize) -> Cover {
     let mut aggregates = Aggregates::new(domains);
     for (key, value) in traces.iter().flat_map(|trace| &trace.keys) {
         aggregates.merge_value(*key, *value);
@@ -72,7 +78,7 @@ pub fn cover(traces: &[&Trace], domains: &[Domain], edges_only: bool) -> Cover {
     let mut found: HashMap<u64, Item> = HashMap::new();
     for (owner, items) in items.iter().enumerate() {
         for item in items {
-            found.entry(*item).or_insert(Item { owner, count: 0, covered: false });
+            found.entry(*item).or_insert(Item { owner, count: 0, covered: owner < known });
         }
     }
     // What is first in nothing has no say: whether it was noted at all is up to chance.
@@ -97,7 +103,21 @@ pub fn cover(traces: &[&Trace], domains: &[Domain], edges_only: bool) -> Cover {
     }
     kept.sort_unstable();
     let keys = rarest.iter().filter(|(_, item)| item & KEY != 0).count();
-    Cover { kept, tuples: rarest.len() - keys, keys }
+    let tuples = found.iter().filter(|(item, _)| **item & KEY == 0);
+    let known_tuples: Vec<u64> =
+        tuples.clone().filter(|(_, seen)| seen.owner < known).map(|(item, _)| *item).collect();
+    Cover {
+        kept,
+        tuples: rarest.len() - keys,
+        keys,
+        edges: edges(tuples.map(|(item, _)| *item)),
+        known_tuples: known_tuples.len(),
+        known_edges: edges(known_tuples.into_iter()),
+    }
+}
+
+fn edges(tuples: impl Iterator<Item = u64>) -> usize {
+    tuples.map(|tuple| tuple >> 3).collect::<HashSet<_>>().len()
 }
 
 /// One thing to be covered.
@@ -141,7 +161,7 @@ mod tests {
     }
 
     fn kept(traces: &[Trace], edges_only: bool) -> Vec<usize> {
-        cover(&traces.iter().collect::<Vec<_>>(), &domains(), edges_only).kept
+        cover(&traces.iter().collect::<Vec<_>>(), &domains(), edges_only, 0).kept
     }
 
     #[test]
@@ -183,8 +203,21 @@ mod tests {
         let bits =
             [trace(&[8], &[(8, 0b011)]), trace(&[8], &[(8, 0b001)]), trace(&[8], &[(8, 0b100)])];
         assert_eq!(kept(&bits, false), [0, 2]);
-        let all = cover(&bits.iter().collect::<Vec<_>>(), &domains(), false);
+        let all = cover(&bits.iter().collect::<Vec<_>>(), &domains(), false, 0);
         assert_eq!((all.tuples, all.keys), (1, 3));
+    }
+
+    #[test]
+    fn known_traces_count_first_and_are_not_chosen_again() {
+        let traces = [
+            trace(&[8, 16], &[(0, 5)]),
+            trace(&[8], &[(0, 5)]),
+            trace(&[16, 17, 24], &[]),
+            trace(&[8], &[(0, 6)]),
+        ];
+        let all = cover(&traces.iter().collect::<Vec<_>>(), &domains(), false, 2);
+        assert_eq!(all.kept, [2, 3]);
+        assert_eq!([all.known_tuples, all.tuples, all.known_edges, all.edges], [2, 4, 2, 3]);
     }
 
     fn any_trace() -> impl Strategy<Value = Trace> {
@@ -203,14 +236,14 @@ mod tests {
             edges_only: bool,
         ) {
             let all: Vec<&Trace> = traces.iter().collect();
-            let result = cover(&all, &domains(), edges_only);
+            let result = cover(&all, &domains(), edges_only, 0);
             // Who brings nothing first changes nothing.
             let twice: Vec<&Trace> = all.iter().flat_map(|trace| [*trace, *trace]).collect();
             let kept: Vec<usize> =
-                cover(&twice, &domains(), edges_only).kept.iter().map(|at| at / 2).collect();
+                cover(&twice, &domains(), edges_only, 0).kept.iter().map(|at| at / 2).collect();
             prop_assert_eq!(&kept, &result.kept);
             let some: Vec<&Trace> = result.kept.iter().map(|at| all[*at]).collect();
-            let again = cover(&some, &domains(), edges_only);
+            let again = cover(&some, &domains(), edges_only, 0);
             prop_assert_eq!((again.tuples, again.keys), (result.tuples, result.keys));
             let aggregates = |traces: &[&Trace]| {
                 let mut aggregates = Aggregates::new(&domains());
