@@ -22,6 +22,7 @@ const GROUPS: &[&[&str]] = &[
     &["crashes::crash"],
     &["crashes::collector"],
     &["crashes::triage"],
+    &["crashes::forms"],
     &["fleet::control"],
     &["fleet::workers", "fleet::jobs"],
     &["fleet::pastis"],

@@ -3,6 +3,7 @@
 pub mod addseeds;
 pub mod cargo;
 pub mod cc;
+pub mod ci;
 pub mod cmin;
 pub mod collector;
 #[cfg(test)]
@@ -46,6 +47,7 @@ const COMMANDS: &[(&str, Run, &str)] = &[
     ("c++", cc::run_cxx, "C++ compiler that instruments the target"),
     ("libfuzzer", libfuzzer::run, "fuzz a harness by libFuzzer's command line"),
     ("cargo", cargo::run, "build and fuzz harnesses of cargo-fuzz (also: cargo ffuzz)"),
+    ("ci", ci::run, "fuzz the harnesses of a repository for a while, and report new bugs"),
     ("oss-build", oss_build::run, "build a project of OSS-Fuzz by its build.sh"),
     ("domains", domains::run, "list the domains of the compilers, or build some"),
     ("showdsf", showdsf::run, "run inputs and print their domain values"),

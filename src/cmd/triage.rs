@@ -15,6 +15,7 @@ use super::exit::Failure;
 use super::tool::{self, Scratch, say};
 use crate::config::env::Environment;
 use crate::crashes::crash::Output;
+use crate::crashes::forms;
 use crate::crashes::triage::{self, FOLDER, FollowCallbacks, TriageError};
 
 /// For bugs that wait to be delivered; what is left is delivered by the next triage.
@@ -82,8 +83,9 @@ fn triage(args: &Args, environment: &Environment) -> Result<ExitCode, Failure> {
         say(quiet, &view::delivery(&status));
     }
     if let Some(path) = &args.sarif {
-        let root = args.source_root.clone().unwrap_or_else(triage::source_root);
-        tool::replace(path, triage::sarif(&report, &plan.options.root, &root).as_bytes())?;
+        let root = args.source_root.clone().unwrap_or_else(forms::source_root);
+        let findings = forms::of_report(&report, &plan.options.root);
+        tool::replace(path, forms::sarif(&findings, &root).as_bytes())?;
     }
     let printed = super::print(&view::table(&report, &plan.options.folder))?;
     Ok(error_code.filter(|_| !report.bugs.is_empty()).map_or(printed, ExitCode::from))

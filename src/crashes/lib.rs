@@ -2,4 +2,5 @@
 
 pub mod collector;
 pub mod crash;
+pub mod forms;
 pub mod triage;

@@ -1,6 +1,7 @@
 //! Many processes and machines: the control socket of an instance, the workers of `-j N`, the jobs of a list,
-//! the engine of a PASTIS broker.
+//! the harnesses of a repository, the engine of a PASTIS broker.
 
+pub mod ci;
 pub mod control;
 pub mod jobs;
 pub mod pastis;

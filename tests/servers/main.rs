@@ -11,6 +11,7 @@ mod page;
 #[path = "../common/schema.rs"]
 mod schema;
 
+mod ci;
 mod fuzzmanager;
 mod pastis_broker;
 mod triage;

@@ -152,6 +152,8 @@ pub const TABLE: &[Variable] = &[
     row("FTB_FORCE_GDB", Flag, "off", "collector, triage", Honoured, "run gdb on every crash, even if there is a sanitizer report"),
     row("FTB_FORCE_GDBCORE", Flag, "off", "collector, triage", Honoured, "the same with the core file of a run without gdb"),
     row("FM_CONFIG_PATH", Path, "~/.fuzzmanagerconf", "collector, fuzz, triage", Honoured, "FuzzManager's configuration file of this machine"),
+    row("GITHUB_ACTIONS", Flag, "off", "ci", Honoured, "new bugs are printed as annotations of changed files; set by GitHub"),
+    row("GITHUB_STEP_SUMMARY", Path, "none", "ci", Honoured, "the page of the run is added to this file; set by GitHub"),
     row("FFUZZ_BLOCKS", Number, "none", "fuzz", Target, "descriptor of the table of blocks for -Q; set by the fuzzer"),
     row("FFUZZ_MUTATOR", Number, "none", "fuzz", Target, "descriptor for the mutator of a libFuzzer harness; set by the fuzzer"),
     row("FFUZZ_HARNESS_SIGNAL", Flag, "off", "fuzz, tools", Target, "a libFuzzer harness started by hand prints nothing, and a crash ends it by its own signal, not by exit code 77; set by the fuzzer"),

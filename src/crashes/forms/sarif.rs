@@ -1,17 +1,16 @@
 //! Bugs for code-scanning tools: SARIF 2.1.0, <https://docs.oasis-open.org/sarif/sarif/v2.1.0/>.
 
-use std::path::{Component, Path, PathBuf};
+use std::path::Path;
 
 use serde_json::{Value, json};
 
-use super::report::{Bug, TriageReport};
+use super::Finding;
+use crate::triage::report::Bug;
 use ffuzz_sys::file;
 
 const SCHEMA: &str = "https://json.schemastore.org/sarif-2.1.0.json";
 /// Name of the folder that paths are relative to, as code-scanning tools have it.
 const ROOT: &str = "SRCROOT";
-/// Folders that stand at the root of a source tree.
-const MARKS: [&str; 4] = [".git", ".hg", ".svn", ".jj"];
 /// Number of bytes of a source that are read for the width of a line.
 const LONGEST: u64 = 16 << 20;
 /// What to do about any bug, for the page of its rule.
@@ -65,29 +64,19 @@ const KINDS: &[(&[&str], &str, &str)] = &[
         "5.3",
     ),
 ];
-/// Of any other class.
+/// Any other class.
 const OTHER: (&str, &str) = ("The program ends abnormally on the input.", "5.5");
 
-/// The root of the source tree around the working folder; the working folder if it is in none.
-#[must_use]
-pub fn source_root() -> PathBuf {
-    let here = std::env::current_dir().unwrap_or_default();
-    let is_root = |folder: &&Path| MARKS.iter().any(|mark| folder.join(mark).exists());
-    here.ancestors().find(is_root).map(Path::to_owned).unwrap_or(here)
-}
-
 /// The whole file. Places in the source are those of the first function that is the program's, relative
-/// to the root of the source. `output` is the folder that has the one for triage.
+/// to the root of the source.
 #[must_use]
-pub fn sarif(report: &TriageReport, output: &Path, root: &Path) -> String {
-    let mut rules: Vec<&str> = report.bugs.iter().map(rule).collect();
+pub fn sarif(findings: &[Finding<'_>], root: &Path) -> String {
+    let mut rules: Vec<&str> = findings.iter().map(|finding| rule(finding.bug)).collect();
     rules.sort_unstable();
     rules.dedup();
     let rules: Vec<Value> = rules.into_iter().map(described).collect();
     let root = root.canonicalize().unwrap_or_else(|_| root.to_owned());
-    let program = report.command.first().map_or("target", String::as_str);
-    let result = |bug: &Bug| result(bug, program, output, &root);
-    let results: Vec<Value> = report.bugs.iter().map(result).collect();
+    let results: Vec<Value> = findings.iter().map(|finding| result(finding, &root)).collect();
     let driver = json!({
         "name": "ffuzz",
         "version": env!("CARGO_PKG_VERSION"),
@@ -109,16 +98,21 @@ pub fn sarif(report: &TriageReport, output: &Path, root: &Path) -> String {
 }
 
 /// The kind of fault: the class without numbers.
-fn rule(bug: &Bug) -> &str {
+pub(super) fn rule(bug: &Bug) -> &str {
     let words = bug.class.trim_end_matches(|c: char| c.is_ascii_digit() || c == ' ');
     if words.is_empty() { "crash" } else { words }
 }
 
-/// A rule, with all texts and properties that code-scanning services show.
-fn described(id: &str) -> Value {
+/// What such a fault is, and its score as of CVSS.
+pub(super) fn kind(id: &str) -> (&'static str, &'static str) {
     let holds = |words: &&[&str]| words.iter().any(|word| id.contains(word));
     let known = KINDS.iter().find(|(words, ..)| holds(words));
-    let (what, severity) = known.map_or(OTHER, |(_, what, severity)| (*what, *severity));
+    known.map_or(OTHER, |(_, what, severity)| (*what, *severity))
+}
+
+/// A rule, with all texts and properties that code-scanning services show.
+fn described(id: &str) -> Value {
+    let (what, severity) = kind(id);
     json!({
         "id": id,
         "shortDescription": {"text": id},
@@ -134,9 +128,9 @@ fn described(id: &str) -> Value {
 }
 
 /// A bug without a place in the source is shown at the program: services refuse a result without one.
-fn result(bug: &Bug, program: &str, output: &Path, root: &Path) -> Value {
-    let folder = output.join(super::FOLDER).join(&bug.id);
-    json!({
+fn result(finding: &Finding<'_>, root: &Path) -> Value {
+    let Finding { bug, program, .. } = finding;
+    let mut result = json!({
         "ruleId": rule(bug),
         "level": "error",
         "message": {"text": bug.title},
@@ -150,19 +144,22 @@ fn result(bug: &Bug, program: &str, output: &Path, root: &Path) -> Value {
             "files": bug.files,
             "runs": bug.runs,
             "crashes": bug.crashes,
-            "folder": folder.to_string_lossy(),
+            "folder": finding.folder().to_string_lossy(),
         },
         "stacks": [{"frames": bug.frames.iter().map(|name| {
             json!({"location": {"logicalLocations": [{"fullyQualifiedName": name}]}})
         }).collect::<Vec<_>>()}],
-    })
+    });
+    if let Some(novelty) = finding.novelty {
+        result["baselineState"] = novelty.in_sarif().into();
+        result["properties"]["harness"] = finding.harness.into();
+    }
+    result
 }
 
 fn location(bug: &Bug, program: &str, root: &Path) -> Value {
-    let place = bug.place.as_deref().and_then(|place| place.rsplit_once(':'));
-    let place = place.and_then(|(file, line)| Some((file, line.parse::<u32>().ok()?)));
-    let (file, line) = place.filter(|(_, line)| *line > 0).unwrap_or((program, 1));
-    let below = below(Path::new(file), root);
+    let (file, line) = super::place(bug, program);
+    let below = super::below(Path::new(file), root);
     let end = below.as_ref().and_then(|path| width(&root.join(path), line)).unwrap_or(0) + 1;
     let artifact = match below {
         Some(path) => json!({"uri": uri(&path.to_string_lossy()), "uriBaseId": ROOT}),
@@ -179,20 +176,6 @@ fn width(path: &Path, line: u32) -> Option<usize> {
     let text = file::read(path, LONGEST).ok()?;
     let text = String::from_utf8(text).ok()?;
     text.lines().nth(line as usize - 1).map(|line| line.chars().count())
-}
-
-/// The path as it is below the root. What was built somewhere else is found by the end of its path.
-fn below(file: &Path, root: &Path) -> Option<PathBuf> {
-    if let Ok(path) = file.strip_prefix(root) {
-        return Some(path.to_owned());
-    }
-    let named = |part: &Component<'_>| matches!(part, Component::Normal(_));
-    let parts: Vec<Component<'_>> = file.components().collect();
-    let plain = parts.iter().rposition(|part| !named(part)).map_or(0, |last| last + 1);
-    let ends = (plain..parts.len()).map(|first| parts[first..].iter().collect::<PathBuf>());
-    let found = ends.clone().find(|path| root.join(path).is_file());
-    // A compiler's relative path is one from the root, most often.
-    found.or_else(|| ends.clone().next().filter(|_| file.is_relative()))
 }
 
 /// A path as a URI: absolute ones with a scheme, relative ones as they are.
@@ -212,6 +195,7 @@ fn uri(path: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::triage::report::TriageReport;
 
     #[test]
     fn a_bug_is_a_result_at_its_place() {
@@ -233,7 +217,8 @@ mod tests {
         let bugs = bugs.into_iter().chain([bug("", None)]).collect();
         let command = vec!["./build/target".into()];
         let report = TriageReport { bugs, command, ..TriageReport::default() };
-        let text = sarif(&report, Path::new("/out"), root.path());
+        let findings = crate::forms::of_report(&report, Path::new("/out"));
+        let text = sarif(&findings, root.path());
         let file: Value = serde_json::from_str(&text).unwrap();
         let results = &file["runs"][0]["results"];
         let artifact = |at: usize| {

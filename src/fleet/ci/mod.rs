@@ -1,0 +1,337 @@
+//! `ffuzz ci`: the harnesses of a repository within a time, for a pull request or a nightly job.
+//!
+//! Of each harness the known crashes and the corpus are run first, all of them; then the rest of the time is shared by
+//! `shares`. `change` leaves out what a change cannot reach, `archive` carries corpora and crashes from run to run,
+//! `known` tells bugs that somebody knows from new ones. Campaigns, minimizing and triage are processes of `ffuzz`.
+
+mod archive;
+mod change;
+mod harness;
+mod known;
+mod shares;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use miette::Diagnostic;
+
+use archive::{HarnessState, State};
+use change::Change;
+use ffuzz_crashes::forms::{Finding, Novelty, Suite, SuiteOutcome};
+use ffuzz_sys::stop::Stop;
+pub use harness::Harness;
+use harness::{Fate, Turn};
+
+/// Interval between two looks at the processes.
+const LOOK: Duration = Duration::from_millis(50);
+/// In the folder of the results.
+const MARK: &str = ".ffuzz-ci";
+
+/// What a run cannot do without.
+#[derive(Debug, thiserror::Error, Diagnostic)]
+pub enum CiError {
+    #[error("cannot read {}: {source}", path.display())]
+    #[diagnostic(help("check its name and permissions"))]
+    Read { path: PathBuf, source: io::Error },
+    #[error("cannot write to {}: {source}", path.display())]
+    #[diagnostic(help("check its permissions and the free space"))]
+    Write { path: PathBuf, source: io::Error },
+    #[error("{} is no archive of ffuzz ci: {reason}", path.display())]
+    #[diagnostic(help("remove it: the next run begins without it, and writes a new one"))]
+    Archive { path: PathBuf, reason: String },
+    #[error("git cannot tell what changed since {base}: {reason}")]
+    #[diagnostic(help("fetch the whole history (fetch-depth: 0), or leave --base out"))]
+    Git { base: String, reason: String },
+    #[error("{} was not made by ffuzz ci", .0.display())]
+    #[diagnostic(help("name a new folder, or an empty one, with -o"))]
+    Foreign(PathBuf),
+    #[error("two harnesses are called {0}")]
+    #[diagnostic(help("rename one: results and corpora are kept by name"))]
+    Twice(String),
+    #[error("cannot start {}: {source}", program.display())]
+    #[diagnostic(help("start ffuzz by its whole path"))]
+    Start { program: PathBuf, source: io::Error },
+}
+
+/// What a run is to do.
+#[derive(Clone, Debug, Default)]
+pub struct Settings {
+    /// `ffuzz`.
+    pub program: PathBuf,
+    /// Results of each harness, in a folder of its name.
+    pub folder: PathBuf,
+    /// For the search of all harnesses together.
+    pub time: Duration,
+    pub cores: usize,
+    pub harnesses: Vec<PathBuf>,
+    /// Folders with a folder for each harness, or with the inputs of the only one.
+    pub corpora: Vec<PathBuf>,
+    /// Read if it is there, and written.
+    pub archive: Option<PathBuf>,
+    pub save: Option<PathBuf>,
+    pub base: Option<String>,
+    /// List of known bugs.
+    pub known: Option<PathBuf>,
+    /// Root of the repository.
+    pub root: PathBuf,
+    pub report_hangs: bool,
+}
+
+/// What came of a run.
+#[derive(Debug)]
+pub struct Results {
+    pub harnesses: Vec<Harness>,
+    /// What people should know of the run as a whole.
+    pub notes: Vec<String>,
+    listed: BTreeSet<String>,
+    before: State,
+}
+
+impl Results {
+    /// The harnesses for the forms of services.
+    #[must_use]
+    pub fn suites(&self) -> Vec<Suite<'_>> {
+        self.harnesses.iter().map(|harness| self.suite(harness)).collect()
+    }
+
+    fn suite<'a>(&'a self, harness: &'a Harness) -> Suite<'a> {
+        let before = self.before.harnesses.get(&harness.name);
+        let finding = |bug| Finding {
+            bug,
+            harness: &harness.name,
+            program: &harness.shown,
+            output: &harness.folder,
+            novelty: Some(self.novelty(harness, &bug.id)),
+        };
+        Suite {
+            harness: &harness.name,
+            outcome: match &harness.fate {
+                Fate::Fuzzed => SuiteOutcome::Done,
+                Fate::LeftOut(reason) => SuiteOutcome::LeftOut(reason),
+                Fate::Failed(cause) => SuiteOutcome::Failed(cause),
+            },
+            findings: harness.report.bugs.iter().map(finding).collect(),
+            seconds: harness.yields.spent.as_secs_f64(),
+            execs: harness.execs,
+            inputs: harness.inputs,
+            found: harness.found,
+            edges: harness.edges,
+            edges_before: before.map(|before| before.edges),
+        }
+    }
+
+    fn novelty(&self, harness: &Harness, bug: &str) -> Novelty {
+        let before = self.before.harnesses.get(&harness.name);
+        match self.listed.contains(bug) || before.is_some_and(|state| state.bugs.contains(bug)) {
+            true => Novelty::Known,
+            false => Novelty::New,
+        }
+    }
+
+    /// Ids and titles of new bugs, each once.
+    #[must_use]
+    pub fn new_bugs(&self) -> BTreeMap<&str, &str> {
+        let bugs = self.harnesses.iter().flat_map(|harness| {
+            let bugs = harness.report.bugs.iter();
+            bugs.filter(|bug| self.novelty(harness, &bug.id) == Novelty::New)
+        });
+        bugs.map(|bug| (&*bug.id, &*bug.title)).collect()
+    }
+
+    /// Whether a harness could not be run.
+    #[must_use]
+    pub fn has_failed(&self) -> bool {
+        self.harnesses.iter().any(|harness| matches!(harness.fate, Fate::Failed(_)))
+    }
+
+    /// The list of known bugs with the new ones at its end.
+    #[must_use]
+    pub fn known_list(&self, before: &str) -> String {
+        let new: Vec<_> = self.new_bugs().into_iter().collect();
+        known::with(before, &new)
+    }
+}
+
+/// Runs everything. `say` gets a line for each step.
+pub fn run(
+    settings: &Settings,
+    stop: &Stop,
+    say: &mut dyn FnMut(&str),
+) -> Result<Results, CiError> {
+    prepare(&settings.folder)?;
+    let listed = settings.known.as_deref().map_or_else(|| Ok(BTreeSet::new()), known::read)?;
+    let unpacked = settings.folder.join("archive");
+    let before = match &settings.archive {
+        Some(archive) => archive::read(archive, &unpacked)?,
+        None => State::default(),
+    };
+    let mut harnesses = Vec::new();
+    for program in &settings.harnesses {
+        let harness = Harness::new(program, &settings.folder, &unpacked)?;
+        if harnesses.iter().any(|other: &Harness| other.name == harness.name) {
+            return Err(CiError::Twice(harness.name));
+        }
+        harnesses.push(harness);
+    }
+    let mut notes = Vec::new();
+    if let Some(base) = &settings.base {
+        leave_out(&mut harnesses, &Change::since(base, &settings.root)?, base, &mut notes);
+    }
+    for harness in harnesses.iter_mut().filter(|harness| harness.is_active()) {
+        if stop.asked() {
+            break;
+        }
+        say(&harness.run_corpus(settings, stop)?);
+        if let Some(line) = harness.triage(settings, stop)? {
+            say(&line);
+        }
+    }
+    fuzz(settings, stop, &mut harnesses, &mut notes, say)?;
+    for harness in harnesses.iter_mut().filter(|harness| harness.is_active()) {
+        if let Some(line) = harness.triage(settings, stop)? {
+            say(&line);
+        }
+    }
+    if stop.asked() {
+        notes.push("The run was interrupted.".into());
+    }
+    let results = Results { harnesses, notes, listed, before };
+    if let Some(path) = &settings.save {
+        save(settings, &results, &unpacked, path, stop)?;
+    }
+    Ok(results)
+}
+
+/// Makes an empty folder. One that is there has to be of an earlier run.
+fn prepare(folder: &Path) -> Result<(), CiError> {
+    let write = |source| CiError::Write { path: folder.to_owned(), source };
+    let is_empty = fs::read_dir(folder).is_ok_and(|mut entries| entries.next().is_none());
+    if folder.exists() && !is_empty {
+        if !folder.join(MARK).is_file() {
+            return Err(CiError::Foreign(folder.to_owned()));
+        }
+        fs::remove_dir_all(folder).map_err(write)?;
+    }
+    fs::create_dir_all(folder).map_err(write)?;
+    fs::write(folder.join(MARK), "").map_err(write)
+}
+
+/// Leaves out the harnesses that a change cannot reach.
+fn leave_out(harnesses: &mut [Harness], change: &Change, base: &str, notes: &mut Vec<String>) {
+    let sources: Vec<_> =
+        harnesses.iter().map(|harness| change::sources(&harness.program)).collect();
+    let reaches = change.reaches(&sources);
+    let mut names = Vec::new();
+    for (harness, _) in harnesses.iter_mut().zip(reaches).filter(|(_, reaches)| !reaches) {
+        harness.fate = Fate::LeftOut(format!("no change since {base} reaches it"));
+        names.push(harness.name.clone());
+    }
+    let files = change.files.len();
+    notes.push(match names.is_empty() {
+        true => format!("{files} files changed since {base}; they may reach every harness."),
+        false => format!("{files} files changed since {base}; left out: {}.", names.join(", ")),
+    });
+}
+
+/// Shares the time in rounds.
+fn fuzz(
+    settings: &Settings,
+    stop: &Stop,
+    harnesses: &mut [Harness],
+    notes: &mut Vec<String>,
+    say: &mut dyn FnMut(&str),
+) -> Result<(), CiError> {
+    let end = Instant::now() + settings.time;
+    let active = harnesses.iter().filter(|harness| harness.is_active()).count();
+    let workers = (settings.cores / active.max(1)).max(1);
+    let slots = (settings.cores / workers).max(1);
+    loop {
+        let left = end.saturating_duration_since(Instant::now());
+        let mut playing: Vec<&mut Harness> = harnesses
+            .iter_mut()
+            .filter(|harness| harness.is_active() && !harness.yields.is_exhausted())
+            .collect();
+        if playing.is_empty() && active > 0 && left > LOOK && !stop.asked() {
+            notes
+                .push(format!("Ended {} s early: nothing new was to be expected.", left.as_secs()));
+        }
+        if playing.is_empty() || stop.asked() {
+            return Ok(());
+        }
+        let yields: Vec<_> = playing.iter().map(|harness| harness.yields).collect();
+        let turns = shares::round(&yields, left, slots);
+        if turns.iter().all(|turn| *turn == 0) {
+            return Ok(());
+        }
+        let mut waiting: Vec<(u64, &mut Harness)> =
+            turns.into_iter().zip(playing.drain(..)).filter(|(turn, _)| *turn > 0).collect();
+        // Long turns begin first, so that all end at about the same time.
+        waiting.sort_by_key(|(turn, _)| *turn);
+        run_round(settings, stop, waiting, (slots, workers), end, say)?;
+    }
+}
+
+/// Runs the turns of a round, `slots` at a time.
+fn run_round(
+    settings: &Settings,
+    stop: &Stop,
+    mut waiting: Vec<(u64, &mut Harness)>,
+    (slots, workers): (usize, usize),
+    end: Instant,
+    say: &mut dyn FnMut(&str),
+) -> Result<(), CiError> {
+    let mut running: Vec<(Turn, &mut Harness)> = Vec::new();
+    while !waiting.is_empty() || !running.is_empty() {
+        while running.len() < slots && !stop.asked() {
+            let Some((seconds, harness)) = waiting.pop() else { break };
+            let left = end.saturating_duration_since(Instant::now()).as_secs();
+            if let Some(turn) = harness.begin_turn(settings, seconds.min(left), workers)? {
+                running.push((turn, harness));
+            }
+        }
+        if stop.asked() {
+            waiting.clear();
+            running.iter_mut().for_each(|(turn, _)| turn.ask());
+        }
+        let mut at = 0;
+        while at < running.len() {
+            if running[at].0.has_ended() {
+                let (turn, harness) = running.swap_remove(at);
+                say(&harness.end_turn(turn));
+            } else {
+                at += 1;
+            }
+        }
+        if let Some((turn, _)) = running.first() {
+            turn.wait(LOOK);
+        }
+    }
+    Ok(())
+}
+
+/// Writes the archive for the next run. What was left out is carried over as it was.
+fn save(
+    settings: &Settings,
+    results: &Results,
+    unpacked: &Path,
+    path: &Path,
+    stop: &Stop,
+) -> Result<(), CiError> {
+    let mut state = State::default();
+    let mut files = Vec::new();
+    for harness in &results.harnesses {
+        let name = &harness.name;
+        if harness.is_active() {
+            files.extend(harness.files(settings, stop)?);
+            let bugs = harness.report.bugs.iter().map(|bug| bug.id.clone()).collect();
+            state.harnesses.insert(name.clone(), HarnessState { bugs, edges: harness.edges });
+        } else if let Some(before) = results.before.harnesses.get(name) {
+            files.extend(harness::files_in(&unpacked.join(name), name));
+            state.harnesses.insert(name.clone(), before.clone());
+        }
+    }
+    archive::write(path, &state, &files)
+}
