@@ -24,7 +24,7 @@ const GROUPS: &[&[&str]] = &[
     &["crashes::triage"],
     &["crashes::forms"],
     &["fleet::control"],
-    &["fleet::workers", "fleet::jobs"],
+    &["fleet::workers", "fleet::jobs", "fleet::ci"],
     &["fleet::pastis"],
     &["cmin"],
     &["campaign"],
