@@ -32,7 +32,7 @@ pub(super) struct State {
 
 #[derive(Clone, Debug, Default, Deserialize, Serialize)]
 pub(super) struct HarnessState {
-    /// Ids of its bugs.
+    /// Names of its bugs.
     pub(super) bugs: BTreeSet<String>,
     /// Edges that its corpus reaches.
     pub(super) edges: u64,

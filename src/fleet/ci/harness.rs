@@ -1,5 +1,6 @@
 //! One harness of a run: its folders, and the processes that work on it.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
 use std::fs::{self, File};
 use std::io::{BufRead, BufReader};
@@ -10,9 +11,9 @@ use std::time::{Duration, Instant};
 
 use super::archive::{CORPUS, COVERAGE, CRASHES};
 use super::shares::Yield;
-use super::{CiError, LOOK, Settings};
+use super::{CiError, LOOK, Settings, known};
 use ffuzz_crashes::triage::FOLDER;
-use ffuzz_crashes::triage::report::TriageReport;
+use ffuzz_crashes::triage::report::{Bug, TriageReport};
 use ffuzz_disk::{archive, find, inputs};
 use ffuzz_event::{Event, Snapshot};
 use ffuzz_sys::file;
@@ -67,6 +68,8 @@ pub struct Harness {
     pub(super) fate: Fate,
     pub(super) yields: Yield,
     pub(super) report: TriageReport,
+    /// The name of each bug by its place, by its id.
+    places: BTreeMap<String, String>,
     pub(super) execs: u64,
     pub(super) inputs: u64,
     pub(super) found: u64,
@@ -121,6 +124,7 @@ impl Harness {
             fate: Fate::Fuzzed,
             yields: Yield::default(),
             report: TriageReport::default(),
+            places: BTreeMap::new(),
             execs: 0,
             inputs: 0,
             found: 0,
@@ -130,6 +134,20 @@ impl Harness {
 
     pub(super) fn is_active(&self) -> bool {
         self.fate == Fate::Fuzzed
+    }
+
+    /// Its bugs. Of those that happen in the same line, with other stacks, the first.
+    pub(super) fn bugs(&self) -> impl Iterator<Item = &Bug> {
+        let mut seen = BTreeSet::new();
+        self.report.bugs.iter().filter(move |bug| {
+            let place = self.places.get(&bug.id);
+            place.is_none_or(|place| seen.insert(place))
+        })
+    }
+
+    /// The names by which somebody may know a bug.
+    pub(super) fn names<'a>(&'a self, bug: &'a Bug) -> impl Iterator<Item = &'a String> {
+        std::iter::once(&bug.id).chain(self.places.get(&bug.id))
     }
 
     /// Runs the whole corpus on all cores, and keeps of it what the search needs. Returns a line about it.
@@ -249,12 +267,16 @@ impl Harness {
         argv.extend(settings.report_hangs.then(|| OsString::from("--report-hangs")));
         argv.extend(folders.into_iter().map(Into::into));
         argv.extend(["--".into(), self.program.clone().into()]);
-        let before = self.report.bugs.len();
+        let before = self.bugs().count();
         let status = self.work(settings, &argv, stop)?;
         if let Some(report) = TriageReport::load(&self.folder.join(FOLDER)) {
             self.report = report;
         }
-        let (name, bugs) = (&self.name, self.report.bugs.len());
+        for bug in &self.report.bugs {
+            let place = known::place_name(bug, &settings.root);
+            self.places.extend(place.map(|place| (bug.id.clone(), place)));
+        }
+        let (name, bugs) = (&self.name, self.bugs().count());
         Ok(match status {
             Some(0) if bugs > before => Some(format!("{name}: {bugs} bugs")),
             Some(0) | None => None,

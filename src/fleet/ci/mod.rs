@@ -21,6 +21,7 @@ use miette::Diagnostic;
 use archive::{HarnessState, State};
 use change::Change;
 use ffuzz_crashes::forms::{Finding, Novelty, Suite, SuiteOutcome};
+use ffuzz_crashes::triage::report::Bug;
 use ffuzz_sys::stop::Stop;
 pub use harness::Harness;
 use harness::{Fate, Turn};
@@ -104,7 +105,7 @@ impl Results {
             harness: &harness.name,
             program: &harness.shown,
             output: &harness.folder,
-            novelty: Some(self.novelty(harness, &bug.id)),
+            novelty: Some(self.novelty(harness, bug)),
         };
         Suite {
             harness: &harness.name,
@@ -113,7 +114,7 @@ impl Results {
                 Fate::LeftOut(reason) => SuiteOutcome::LeftOut(reason),
                 Fate::Failed(cause) => SuiteOutcome::Failed(cause),
             },
-            findings: harness.report.bugs.iter().map(finding).collect(),
+            findings: harness.bugs().map(finding).collect(),
             seconds: harness.yields.spent.as_secs_f64(),
             execs: harness.execs,
             inputs: harness.inputs,
@@ -123,22 +124,25 @@ impl Results {
         }
     }
 
-    fn novelty(&self, harness: &Harness, bug: &str) -> Novelty {
+    fn novelty(&self, harness: &Harness, bug: &Bug) -> Novelty {
         let before = self.before.harnesses.get(&harness.name);
-        match self.listed.contains(bug) || before.is_some_and(|state| state.bugs.contains(bug)) {
-            true => Novelty::Known,
-            false => Novelty::New,
-        }
+        let is_known = |name: &String| {
+            self.listed.contains(name) || before.is_some_and(|state| state.bugs.contains(name))
+        };
+        if harness.names(bug).any(is_known) { Novelty::Known } else { Novelty::New }
     }
 
-    /// Ids and titles of new bugs, each once.
+    /// Ids of new bugs, each once, with their names for the list and their titles.
     #[must_use]
-    pub fn new_bugs(&self) -> BTreeMap<&str, &str> {
-        let bugs = self.harnesses.iter().flat_map(|harness| {
-            let bugs = harness.report.bugs.iter();
-            bugs.filter(|bug| self.novelty(harness, &bug.id) == Novelty::New)
-        });
-        bugs.map(|bug| (&*bug.id, &*bug.title)).collect()
+    pub fn new_bugs(&self) -> BTreeMap<&str, (String, &str)> {
+        let mut all = BTreeMap::new();
+        for harness in &self.harnesses {
+            for bug in harness.bugs().filter(|bug| self.novelty(harness, bug) == Novelty::New) {
+                let names: Vec<&str> = harness.names(bug).map(String::as_str).collect();
+                all.insert(&*bug.id, (names.join(" "), &*bug.title));
+            }
+        }
+        all
     }
 
     /// Whether a harness could not be run.
@@ -150,7 +154,7 @@ impl Results {
     /// The list of known bugs with the new ones at its end.
     #[must_use]
     pub fn known_list(&self, before: &str) -> String {
-        let new: Vec<_> = self.new_bugs().into_iter().collect();
+        let new: Vec<_> = self.new_bugs().into_values().collect();
         known::with(before, &new)
     }
 }
@@ -326,7 +330,8 @@ fn save(
         let name = &harness.name;
         if harness.is_active() {
             files.extend(harness.files(settings, stop)?);
-            let bugs = harness.report.bugs.iter().map(|bug| bug.id.clone()).collect();
+            let bugs = harness.report.bugs.iter();
+            let bugs = bugs.flat_map(|bug| harness.names(bug).cloned()).collect();
             state.harnesses.insert(name.clone(), HarnessState { bugs, edges: harness.edges });
         } else if let Some(before) = results.before.harnesses.get(name) {
             files.extend(harness::files_in(&unpacked.join(name), name));
