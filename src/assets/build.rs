@@ -131,7 +131,7 @@ fn runtime(out: &Path, llvm: Option<&Llvm>) -> Vec<(String, PathBuf)> {
 /// The runtime and the driver for builds that another compiler links, with `main` and without. One object has all, or a
 /// sanitizer's weak functions would stand for some of ours. `start` and `wrapped` need options of the linker.
 fn engine(out: &Path, llvm: Option<&Llvm>) -> Vec<(String, PathBuf)> {
-    let left_out = [STUB, WHERE, "start", "wrapped", MAIN];
+    let left_out = [STUB, "start", "wrapped", MAIN];
     let mut parts = [units(""), units("snapshot/"), units("driver/")].concat();
     parts.retain(|unit| !left_out.contains(&unit.as_str()));
     let whole = out.join("ffuzz-engine.o");

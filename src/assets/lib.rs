@@ -85,8 +85,25 @@ impl Assets {
     /// is no room: then it is looked for in the user's PATH.
     #[must_use]
     pub fn object_of(&self, program: &Path) -> Option<PathBuf> {
+        self.with_path("ffuzz-where.o", program, |hash| format!("ffuzz-where-{hash}.o"))
+    }
+
+    /// One of the archives with the whole runtime, with the path of this program if there is room for it.
+    #[must_use]
+    pub fn archive_of(&self, name: &str, program: &Path) -> PathBuf {
+        let made = self.with_path(name, program, |hash| format!("engine-{hash}/{name}"));
+        made.unwrap_or_else(|| self.directory.join(name))
+    }
+
+    /// A copy of a file in which a path replaces the text for it. Its name is made of a hash of the path.
+    fn with_path(
+        &self,
+        file: &str,
+        program: &Path,
+        name: impl FnOnce(&str) -> String,
+    ) -> Option<PathBuf> {
         use std::os::unix::ffi::OsStrExt;
-        let mut content = fs::read(self.directory.join("ffuzz-where.o")).ok()?;
+        let mut content = fs::read(self.directory.join(file)).ok()?;
         let at = content.windows(PATH_TEXT.len()).position(|part| part == PATH_TEXT)?;
         let path = program.as_os_str().as_bytes();
         if path.len() >= PATH_ROOM {
@@ -94,15 +111,15 @@ impl Assets {
         }
         content[at..at + PATH_TEXT.len()].fill(0);
         content[at..at + path.len()].copy_from_slice(path);
-        let name = path.iter().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
+        let hash = path.iter().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
             (hash ^ u64::from(*byte)).wrapping_mul(0x100_0000_01b3)
         });
-        let object = self.made.join(format!("ffuzz-where-{name:016x}.o"));
-        if fs::read(&object).is_ok_and(|found| found == content) || write(&object, &content).is_ok()
-        {
-            return Some(object);
+        let copy = self.made.join(name(&format!("{hash:016x}")));
+        if fs::read(&copy).is_ok_and(|found| found == content) {
+            return Some(copy);
         }
-        None
+        fs::create_dir_all(copy.parent()?).ok()?;
+        write(&copy, &content).is_ok().then_some(copy)
     }
 
     /// What was found out about programs without instrumentation.

@@ -308,6 +308,9 @@ impl Campaign {
             Some(Finding::Crash { signal, unique }) if self.options.seeds.crashes_as_finds => {
                 self.crashed(&candidate, Crash::of_target(signal, unique)).map(drop)
             }
+            Some(Finding::Hang { unique: true }) if self.options.seeds.crashes_as_finds => {
+                self.hung(&candidate).map(drop)
+            }
             Some(Finding::Lost { unique }) => self.lost(&candidate, unique).map(drop),
             _ => Ok(()),
         }

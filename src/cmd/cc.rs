@@ -45,7 +45,8 @@ fn run(language: Language, program: &str, args: Vec<OsString>) -> Result<ExitCod
 /// The path of an archive for builds that link libFuzzer's engine by a path.
 fn print_engine(archive: &str) -> Result<ExitCode, Failure> {
     let assets = Assets::open(&Env::read().places).map_err(|error| Failure::of(&error))?;
-    super::print(&format!("{}\n", assets.directory.join(archive).display()))
+    let archive = assets.archive_of(archive, &super::fuzz::this_program());
+    super::print(&format!("{}\n", archive.display()))
 }
 
 /// The options are clang's; variables control what ffuzz adds.

@@ -35,6 +35,22 @@ fn new_inputs_are_in_the_first_folder_and_the_lines_are_libfuzzers() {
     assert!(names.iter().filter(|name| is_hash(name)).count() >= 2, "{names:?}");
 }
 
+#[test]
+fn a_seed_that_hangs_ends_it_with_70_and_an_artifact() {
+    let dir = TestDir::with_seed("A");
+    dir.write("in/slow", "hang");
+    let text = "#include <stdint.h>\n#include <string.h>\n\
+                int LLVMFuzzerTestOneInput(const uint8_t *d, unsigned long n) {\n\
+                if (n > 3 && !memcmp(d, \"hang\", 4)) for (volatile int i = 0;; i++) {}\nreturn 0; }\n";
+    dir.write("slow.c", text);
+    dir.ffuzz("cc -g -fsanitize=fuzzer slow.c -o slow").run().expect(0);
+    std::fs::create_dir(dir.path("made")).unwrap();
+    let harness = dir.path("slow").display().to_string();
+    let done = dir.program(&harness).words("-timeout=1 -artifact_prefix=made/ in").run().expect(70);
+    done.says("SUMMARY: libFuzzer: timeout");
+    assert!(dir.names("made")[0].starts_with("timeout-"), "{:?}", dir.names("made"));
+}
+
 /// AddressSanitizer gets libFuzzer's limits as options; those of the user need nothing of ours in them.
 #[test]
 fn a_harness_with_a_sanitizer_fuzzes_whatever_options_it_has() {

@@ -32,7 +32,7 @@ pub const TABLE: &[Variable] = &[
     row("AFL_PRINT_FILENAMES", Flag, "off", "cmin, showmap", Honoured, "print the name of each input to stdout"),
     row("AFL_TMIN_EXACT", Flag, "off", "tmin", Honoured, "a crash must reach the same edges as before"),
     row("AFL_CRASH_EXITCODE", Number, "none", "fuzz, tools", Honoured, "exit code that counts as a crash, -127 to 255"),
-    row("AFL_CRASHING_SEEDS_AS_NEW_CRASH", Flag, "off", "fuzz", Honoured, "seeds that crash are stored as crashes"),
+    row("AFL_CRASHING_SEEDS_AS_NEW_CRASH", Flag, "off", "fuzz", Honoured, "seeds that crash are stored as crashes, those that hang as hangs"),
     row("AFL_CRASH_TRACES", Flag, "off", "fuzz", Honoured, "save the target's output on a crash in traces/"),
     row("AFL_CUSTOM_INFO_PROGRAM", Text, "the target", "fuzz, tools", Target, "the program, for custom mutators and the target"),
     row("AFL_CUSTOM_INFO_PROGRAM_ARGV", Text, "its arguments", "fuzz, tools", Target, "the same for its arguments, joined by blanks"),

@@ -70,6 +70,10 @@ fn objects_of_stock_clang_are_fuzzed_with_the_archive() {
         bench.write("main.c", MAIN);
         build(&bench, flags, "harness.o", "--print-engine");
         solves(&bench);
+        // The archive knows the program that has printed its path.
+        let dir = common::TestDir::new();
+        let job = dir.program(bench.path("t").to_str().unwrap()).words("-runs=20");
+        job.without_env("FFUZZ").run().expect(0).says("Done 20 runs in ");
         build(&bench, flags, "main.o harness.o", "--print-engine");
         build(&bench, flags, "main.o harness.o", "--print-engine-no-main");
         solves(&bench);
