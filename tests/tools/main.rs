@@ -14,3 +14,4 @@ mod showmap;
 mod states;
 mod tmin;
 mod tracer;
+mod watch;
