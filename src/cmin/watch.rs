@@ -29,8 +29,8 @@ use crate::sys::stop::Stop;
 
 /// The shortest time between two looks at the folders.
 const PAUSE: Duration = Duration::from_secs(1);
-/// Looking takes at most one part in so many of a core's time.
-const SHARE: u32 = 10;
+/// Each of the two kinds of looks takes at most one part in so many of a core's time.
+const SHARE: u32 = 20;
 /// Between two looks whether to end.
 const LOOK: Duration = Duration::from_millis(50);
 
@@ -76,10 +76,10 @@ pub fn watch(
     let mut keeper = Keeper::new(options, folders)?;
     for (position, exit) in &choice.failing {
         let input = &inputs.paths[*position];
-        listener.fails(input, *exit);
         if is_crash(*exit) {
             warn_of_unreadable(keeper.save_crash(input, None), listener)?;
         }
+        listener.fails(input, *exit);
     }
     let (mut saved, mut is_complete) = (Vec::new(), true);
     for position in &choice.kept {
@@ -160,10 +160,17 @@ struct Session<'a, 'b> {
 
 impl Session<'_, '_> {
     fn go_on(&mut self, watched: &mut WatchedFolders, stop: &Stop) -> Result<(), CminError> {
+        // When all files were looked at last, and how long that took.
+        let (mut last, mut effort) = (Instant::now(), Duration::ZERO);
         while !stop.asked() {
             let start = Instant::now();
-            let found = watched.look(self.listener);
-            let pause = PAUSE.max(start.elapsed() * SHARE);
+            let all = last.elapsed() >= effort * SHARE;
+            let found = watched.look(all, self.listener);
+            let mut pause = PAUSE.max(start.elapsed() * SHARE);
+            if all {
+                (last, effort) = (Instant::now(), start.elapsed());
+                pause = PAUSE;
+            }
             let saved = self.keeper.saved();
             for files in found.chunks(CHUNK) {
                 match self.take(files) {
@@ -209,11 +216,11 @@ impl Session<'_, '_> {
         for (index, exit, trace) in self.tracer.trace(&batch, |_, _| Ok(()))? {
             let (path, bytes) = (paths[index], &batch[index].bytes);
             if !self.options.accepted.takes(exit) {
-                if self.options.accepted != super::Accepted::Crashes {
-                    self.listener.fails(path, exit);
-                }
                 if is_crash(exit) {
                     warn_of_unreadable(self.keeper.save_crash(path, Some(bytes)), self.listener)?;
+                }
+                if self.options.accepted != super::Accepted::Crashes {
+                    self.listener.fails(path, exit);
                 }
                 continue;
             }

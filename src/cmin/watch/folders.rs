@@ -68,7 +68,7 @@ impl WatchedFolders {
         for root in &self.roots {
             inputs::check_folder(root)?;
         }
-        self.look(listener);
+        self.look(true, listener);
         let mut found = Vec::new();
         for (path, seen) in self.files.iter_mut().filter(|(_, seen)| seen.stamp.len > 0) {
             seen.is_taken = true;
@@ -77,13 +77,14 @@ impl WatchedFolders {
         Ok(found)
     }
 
-    /// Takes the files that have become complete since the last look, the smallest first.
-    pub(super) fn look(&mut self, listener: &dyn TraceListener) -> Vec<FoundFile> {
+    /// Takes the files that have become complete since the last look, the smallest first. `all`: files that were taken
+    /// are checked for another content, which costs a system call each.
+    pub(super) fn look(&mut self, all: bool, listener: &dyn TraceListener) -> Vec<FoundFile> {
         self.look += 1;
         let mut found = Vec::new();
         let mut folders = self.roots.clone();
         while let Some(folder) = folders.pop() {
-            if let Err(error) = self.list(&folder, &mut folders, &mut found, listener) {
+            if let Err(error) = self.list(&folder, all, &mut folders, &mut found, listener) {
                 // A folder below may just have been removed.
                 if !file::is_missing(&error) || self.roots.contains(&folder) {
                     self.name_once(
@@ -103,6 +104,7 @@ impl WatchedFolders {
     fn list(
         &mut self,
         folder: &Path,
+        all: bool,
         folders: &mut Vec<PathBuf>,
         found: &mut Vec<FoundFile>,
         listener: &dyn TraceListener,
@@ -115,6 +117,10 @@ impl WatchedFolders {
             let path = entry.path();
             if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
                 folders.push(path);
+                continue;
+            }
+            if !all && let Some(seen) = self.files.get_mut(&path).filter(|seen| seen.is_taken) {
+                seen.look = self.look;
                 continue;
             }
             match fs::metadata(&path) {
@@ -205,7 +211,7 @@ mod tests {
         let warnings = Warnings::default();
         let watched = RefCell::new(WatchedFolders::new(vec![dir.path().to_owned()]));
         let look = || {
-            let found = watched.borrow_mut().look(&warnings);
+            let found = watched.borrow_mut().look(true, &warnings);
             let name = |file: FoundFile| file.path.strip_prefix(dir.path()).unwrap().to_owned();
             found.into_iter().map(|file| name(file).display().to_string()).collect::<Vec<_>>()
         };
@@ -232,8 +238,13 @@ mod tests {
         assert_eq!(look(), ["empty"]);
         fs::remove_dir_all(path("x")).unwrap();
         assert!(look().is_empty());
+        // Only a look at all files sees that one has changed.
+        fs::write(path("a"), "another one").unwrap();
+        assert!((0..3).all(|_| watched.borrow_mut().look(false, &warnings).is_empty()));
+        assert!(look().is_empty());
+        assert_eq!(look(), ["a"]);
         watched.borrow_mut().forget();
-        assert_eq!(look(), ["a", "empty"]);
+        assert_eq!(look(), ["empty", "a"]);
         assert!(warnings.0.lock().unwrap().is_empty());
         // A folder that is gone is named once.
         fs::remove_dir_all(dir.path()).unwrap();
