@@ -3,11 +3,12 @@
 
 mod args;
 mod progress;
+mod watch;
 
 use std::ffi::OsString;
 use std::fs;
 use std::hash::{DefaultHasher, Hash, Hasher};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use args::Args;
@@ -16,7 +17,7 @@ use progress::TraceProgress;
 use super::coverage::States;
 use super::exit::Failure;
 use super::tool::{self, Scratch, TargetArgs, ToolTarget, say};
-use crate::cmin::{Accepted, CminError, CminOptions, Inputs, Minimization, Names};
+use crate::cmin::{self, Accepted, CminError, CminOptions, Inputs, Minimization, Names};
 use crate::config::env::Environment;
 use crate::sys::affinity;
 
@@ -47,10 +48,15 @@ fn minimize(args: &Args, environment: &Environment) -> Result<(), Failure> {
     args.check()?;
     let quiet = environment.flag(&["AFL_QUIET"]);
     let timeout = args.target.timeout(MIN_TIMEOUT_MS, tool::NO_TIMEOUT)?;
-    let inputs = Inputs::find(&args.input, &args.output)?;
-    for path in &inputs.too_large {
-        let path = path.display();
-        say(quiet, &format!("[!] {path} is larger than 1 MiB: the target gets the first MiB"));
+    let inputs = match args.watch {
+        true => {
+            watch::check(environment)?;
+            None
+        }
+        false => Some(Inputs::find(&args.input, &args.output)?),
+    };
+    for path in inputs.iter().flat_map(|inputs| &inputs.too_large) {
+        say(quiet, &format!("[!] {}", cmin::too_large(path)));
     }
     let workers = args.workers(affinity::allowed().len())?;
     let scratch: Vec<Scratch> = (0..workers).map(|_| Scratch::new("cmin", None)).collect();
@@ -74,8 +80,11 @@ fn minimize(args: &Args, environment: &Environment) -> Result<(), Failure> {
     let target = |scratch| target(scratch).resolve(environment);
     let targets = scratch.iter().map(target).collect::<Result<_, _>>()?;
     let options = options(args, environment);
+    let Some(inputs) = inputs else {
+        return watch::run(args, environment, options, targets, states);
+    };
     let total = inputs.paths.len();
-    let progress = TraceProgress::new(total, quiet, environment.flag(&["AFL_PRINT_FILENAMES"]));
+    let progress = TraceProgress::new(quiet, environment.flag(&["AFL_PRINT_FILENAMES"]));
     let minimization = Minimization::open(&options, &inputs, targets, &progress)?;
     let traced = minimization.traced_before;
     if traced > 0 {
@@ -83,8 +92,8 @@ fn minimize(args: &Args, environment: &Environment) -> Result<(), Failure> {
     }
     let words = "\n[!] Interrupted: run the same command to continue".to_owned();
     tool::exit_on_signals(&scratch.iter().collect::<Vec<_>>(), Some(words));
-    announce(&inputs, minimization.workers(), quiet);
-    progress.begin(traced);
+    announce(total, &inputs.folders, minimization.workers(), quiet);
+    progress.begin(total, traced);
     let choice =
         minimization.choose(|exit, trace, domains| states.beyond_trace(exit, trace, domains));
     progress.end();
@@ -144,10 +153,9 @@ pub(super) fn settings(target: &TargetArgs, file: Option<&Path>, environment: &E
     hasher.finish()
 }
 
-fn announce(inputs: &Inputs, workers: usize, quiet: bool) {
-    let folders: Vec<String> =
-        inputs.folders.iter().map(|folder| folder.display().to_string()).collect();
-    let (count, folder) = (inputs.paths.len(), folders.join("', '"));
+fn announce(count: usize, folders: &[PathBuf], workers: usize, quiet: bool) {
+    let folders: Vec<String> = folders.iter().map(|folder| folder.display().to_string()).collect();
+    let folder = folders.join("', '");
     let workers = if workers == 1 { "one target".into() } else { format!("{workers} targets") };
     say(quiet, &format!("[*] Obtaining traces for {count} input files in '{folder}' ({workers})."));
 }

@@ -13,6 +13,7 @@ use std::process::ExitCode;
 use clap::Parser;
 
 use super::exit::Failure;
+use super::tool;
 use crate::disk::output::{plot, stats};
 use crate::sys::file;
 use chart::{Chart, ChartLine, escape};
@@ -50,11 +51,11 @@ pub(super) fn run(program: &str, args: Vec<OsString>) -> Result<ExitCode, Failur
     }
     let page = page(&args.instance, &rows);
     let file = args.folder.join("index.html");
-    let written = fs::create_dir_all(&args.folder).and_then(|()| fs::write(&file, page));
-    written.map_err(|error| {
+    fs::create_dir_all(&args.folder).map_err(|error| {
         let cause = format!("cannot write {}: {error}", file.display());
         Failure::new(cause, "name a folder that is writable")
     })?;
+    tool::replace(&file, page.as_bytes())?;
     super::print(&format!("{}\n", file.display()))
 }
 

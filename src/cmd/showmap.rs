@@ -275,7 +275,8 @@ fn run_files(
         if !args.collect {
             let wanted = is_wanted(view, run.exit, environment);
             let text = if wanted { rendered(view, &run, states) } else { Vec::new() };
-            print(&text, Some(&args.output().join(name)))?;
+            let path = args.output().join(name);
+            fs::write(&path, &text).map_err(|error| tool::cannot_write(&path, &error))?;
         }
     }
     print_messages(target, args.quiet);

@@ -19,6 +19,7 @@ use super::fuzz::{self, resolve};
 use crate::config::env::{self, Environment};
 use crate::config::options::{CustomOptions, RunMode, TargetOptions};
 use crate::disk::inputs::InputError;
+use crate::disk::output::{self, OutputError};
 use crate::engine::executor::{ExitKind, RunError};
 pub(super) use crate::exec::Scratch;
 use crate::exec::{Fresh, Hooked, ReadyOptions};
@@ -392,33 +393,28 @@ pub(super) fn report(exit: ExitKind, input: Option<&Path>, quiet: bool) {
 
 /// Writes a result to a file, or to stdout.
 pub(super) fn print(text: &[u8], file: Option<&Path>) -> Result<(), Failure> {
-    let written = match file {
-        Some(path) => fs::write(path, text),
-        None => match io::stdout().lock().write_all(text) {
+    let Some(path) = file else {
+        return match io::stdout().lock().write_all(text) {
             // A reader that has seen enough is no failure.
-            Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
-            result => result,
-        },
+            Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
+                Err(cannot_write(Path::new("stdout"), &error))
+            }
+            _ => Ok(()),
+        };
     };
-    written.map_err(|error| {
-        let to = file.unwrap_or(Path::new("stdout"));
-        Failure::new(format!("cannot write to {to:?}: {error}"), "check the disk and the path")
+    replace(path, text)
+}
+
+/// Writes a file that the user names, see [`output::replace_user_file`].
+pub(super) fn replace(path: &Path, data: &[u8]) -> Result<(), Failure> {
+    output::replace_user_file(path, data).map_err(|error| match error {
+        OutputError::Write { path, source } => cannot_write(&path, &source),
+        error => Failure::of(&error),
     })
 }
 
-/// Writes a file whole or not at all; a link or a device (`/dev/stdout`) is written to, never replaced.
-pub(super) fn replace(path: &Path, data: &[u8]) -> Result<(), Failure> {
-    if fs::symlink_metadata(path).is_ok_and(|there| !there.is_file()) {
-        return print(data, Some(path));
-    }
-    let mut name = path.file_name().unwrap_or_default().to_owned();
-    name.push(".new");
-    let temporary = path.with_file_name(name);
-    print(data, Some(&temporary))?;
-    fs::rename(&temporary, path).map_err(|error| {
-        let _ = fs::remove_file(&temporary);
-        Failure::new(format!("cannot write to {path:?}: {error}"), "check the disk and the path")
-    })
+pub(super) fn cannot_write(path: &Path, error: &io::Error) -> Failure {
+    Failure::new(format!("cannot write to {path:?}: {error}"), "check the disk and the path")
 }
 
 #[cfg(test)]

@@ -7,8 +7,8 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use super::CminError;
+use super::watch::FoundFile;
 use crate::disk::inputs::{self, InputError};
-use crate::engine::mutate::MAX_INPUT;
 
 /// All files of some folders that are not empty.
 #[derive(Debug)]
@@ -37,8 +37,7 @@ struct InputFile {
 impl Inputs {
     /// Of the queues of instance folders, or of the folders themselves; `output` may not lie in it.
     pub fn find(folders: &[PathBuf], output: &Path) -> Result<Self, CminError> {
-        let folders = folders.iter().map(|folder| queue_of(folder, output));
-        let folders = folders.collect::<Result<Vec<_>, _>>()?;
+        let folders = Self::folders(folders, output)?;
         let mut paths = Vec::new();
         for folder in &folders {
             paths.extend(inputs::list_below(folder)?);
@@ -52,6 +51,22 @@ impl Inputs {
         Ok(inputs)
     }
 
+    /// The folders that are watched for inputs, as for [`Inputs::find`].
+    pub fn folders(folders: &[PathBuf], output: &Path) -> Result<Vec<PathBuf>, CminError> {
+        folders.iter().map(|folder| queue_of(folder, output)).collect()
+    }
+
+    /// Files that are kept already, and those that are found in watched folders.
+    pub(super) fn to_watch(kept: Vec<PathBuf>, found: Vec<FoundFile>) -> Result<Self, CminError> {
+        let mut inputs = in_order(kept)?;
+        let known = inputs.len();
+        let file = |FoundFile { path, len, changed }: FoundFile| InputFile { path, len, changed };
+        let mut found: Vec<InputFile> = found.into_iter().map(file).collect();
+        sort(&mut found);
+        inputs.extend(found);
+        Ok(Self::of(Vec::new(), inputs, known))
+    }
+
     /// The files of a corpus, which are kept, and those that may be added to it.
     pub fn to_merge(corpus: Vec<PathBuf>, others: Vec<PathBuf>) -> Result<Self, CminError> {
         let mut inputs = in_order(corpus)?;
@@ -61,7 +76,7 @@ impl Inputs {
     }
 
     fn of(folders: Vec<PathBuf>, inputs: Vec<InputFile>, known: usize) -> Self {
-        let large = inputs.iter().filter(|input| input.len > MAX_INPUT as u64);
+        let large = inputs.iter().filter(|input| inputs::is_too_large(input.len));
         let too_large = large.map(|input| input.path.clone()).collect();
         let mut hasher = DefaultHasher::new();
         for input in &inputs {
@@ -92,21 +107,29 @@ fn in_order(paths: Vec<PathBuf>) -> Result<Vec<InputFile>, CminError> {
             inputs.push(InputFile { path, len: data.len(), changed });
         }
     }
+    sort(&mut inputs);
+    Ok(inputs)
+}
+
+fn sort(inputs: &mut Vec<InputFile>) {
     // By bytes: comparing the components of paths takes many times as long.
     inputs.sort_by(|a, b| (a.len, a.path.as_os_str()).cmp(&(b.len, b.path.as_os_str())));
     // A folder may be named twice.
     inputs.dedup_by(|a, b| a.path == b.path);
-    Ok(inputs)
 }
 
 fn queue_of(folder: &Path, output: &Path) -> Result<PathBuf, CminError> {
     let queue = folder.join("queue");
     let folder = if queue.is_dir() { queue } else { folder.to_owned() };
-    let real = |path: &Path| path.canonicalize().or_else(|_| std::path::absolute(path));
-    match (real(&folder), real(output)) {
-        (Ok(input), Ok(real)) if real.starts_with(&input) => {
-            Err(CminError::OutputInside(output.to_owned()))
-        }
-        _ => Ok(folder),
+    match is_inside(output, &folder) {
+        true => Err(CminError::OutputInside(output.to_owned())),
+        false => Ok(folder),
     }
+}
+
+/// Whether `path` is the folder or below it. It need not exist.
+#[must_use]
+pub fn is_inside(path: &Path, folder: &Path) -> bool {
+    let real = |path: &Path| path.canonicalize().or_else(|_| std::path::absolute(path));
+    matches!((real(path), real(folder)), (Ok(path), Ok(folder)) if path.starts_with(&folder))
 }

@@ -57,10 +57,7 @@ impl Journal {
         if !path.exists() && fs::read_dir(folder).map_err(failed)?.next().is_some() {
             return Err(CminError::NotEmpty(folder.to_owned()));
         }
-        let mut options = OpenOptions::new();
-        let file = options.read(true).write(true).create(true).truncate(false).open(&path);
-        let file = file.map_err(failed)?;
-        let file = Locked::new(file, false).map_err(|_| CminError::Busy(folder.to_owned()))?;
+        let file = open_locked(&path, folder)?;
         let mut journal = Self { file, path, header: 0, synced: Instant::now() };
         let chunks = journal.read(fingerprint, folder)?;
         Ok((journal, chunks))
@@ -72,7 +69,7 @@ impl Journal {
         self.header = header.len() as u64;
         let mut bytes = Vec::new();
         self.file.read_to_end(&mut bytes).map_err(failed)?;
-        if bytes.len() < header.len() {
+        if bytes.len() < header.len() && !bytes.starts_with(WATCHED) {
             self.cut(0)?;
             self.file.write_all(header.as_bytes()).map_err(failed)?;
             // The name is data of the folder.
@@ -122,8 +119,45 @@ impl Journal {
     }
 }
 
+fn open_locked(path: &Path, folder: &Path) -> Result<Locked, CminError> {
+    let mut options = OpenOptions::new();
+    let file = options.read(true).write(true).create(true).truncate(false).open(path);
+    let file = file.map_err(|error| CminError::write(folder, error))?;
+    Locked::new(file, false).map_err(|_| CminError::Busy(folder.to_owned()))
+}
+
+/// The file `.cmin` of a folder that `--watch` adds to: keeps other commands out. It holds no traces.
+pub(super) struct WatchMark {
+    _file: Locked,
+    path: PathBuf,
+}
+
+/// Content of a [`WatchMark`].
+const WATCHED: &[u8] = b"ffuzz-cmin watch\n";
+
+impl WatchMark {
+    /// Creates the folder and the file. What a killed watch has left is taken over.
+    pub(super) fn set(folder: &Path) -> Result<Self, CminError> {
+        let failed = |error| CminError::write(folder, error);
+        fs::create_dir_all(folder).map_err(failed)?;
+        let path = folder.join(NAME);
+        let mut file = open_locked(&path, folder)?;
+        let mut content = Vec::new();
+        file.read_to_end(&mut content).map_err(failed)?;
+        if !WATCHED.starts_with(&content) {
+            return Err(CminError::OtherWork(folder.to_owned()));
+        }
+        file.write_all(&WATCHED[content.len()..]).map_err(failed)?;
+        Ok(Self { _file: file, path })
+    }
+
+    pub(super) fn remove(self) -> Result<(), CminError> {
+        fs::remove_file(&self.path).map_err(|error| CminError::write(&self.path, error))
+    }
+}
+
 /// Everything of its file system: of many files that is faster than one after the other.
-fn sync_all(folder: &Path) -> io::Result<()> {
+pub(super) fn sync_all(folder: &Path) -> io::Result<()> {
     settled(nix::unistd::syncfs(File::open(folder)?).map_err(io::Error::from))
 }
 

@@ -10,6 +10,7 @@ mod error;
 mod inputs;
 mod journal;
 mod save;
+mod watch;
 mod worker;
 
 use std::fs;
@@ -20,9 +21,10 @@ use std::sync::atomic::{AtomicBool, AtomicUsize};
 
 pub use control::{ControlFile, Earlier};
 pub use error::CminError;
-pub use inputs::Inputs;
-use journal::{Chunk, Journal, Run};
+pub use inputs::{Inputs, is_inside};
+use journal::{Chunk, Journal, Run, sync_all};
 pub use save::hash as content_hash;
+pub use watch::{WatchListener, watch};
 use worker::{CHUNK, Ledger, SharedWork};
 
 use crate::engine::domain::Domain;
@@ -30,6 +32,7 @@ use crate::engine::executor::ExitKind;
 use crate::engine::minimize::cover::{self, Cover, Trace};
 use crate::exec::ReadyOptions;
 use crate::sys::affinity;
+use crate::sys::stop::Stop;
 
 /// Inputs that end in some way.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -120,6 +123,8 @@ pub struct Choice {
     pub known_edges: usize,
     /// Positions of those that are not accepted and do not end the minimization.
     pub failing: Vec<(usize, ExitKind)>,
+    /// All other runs that showed something.
+    runs: Vec<Run>,
     record: Record,
 }
 
@@ -210,6 +215,12 @@ impl<'a> Minimization<'a> {
         Ok(Self { options, inputs, targets, shared, traced_before })
     }
 
+    /// A request to stop ends the tracing early, and an input that cannot be read is named and left out.
+    fn until(mut self, stop: &Stop) -> Self {
+        self.shared.stop = Some(stop.clone());
+        self
+    }
+
     /// How many targets run at the same time.
     #[must_use]
     pub fn workers(&self) -> usize {
@@ -247,14 +258,16 @@ impl<'a> Minimization<'a> {
         let known = runs.partition_point(|run| run.input < self.inputs.known);
         let Cover { kept, tuples, keys, edges, known_tuples, known_edges } =
             cover::cover(&traces, &ledger.domains, self.options.edges_only, known);
+        let kept = kept.into_iter().map(|kept| runs[kept].input).collect();
         Ok(Choice {
-            kept: kept.into_iter().map(|kept| runs[kept].input).collect(),
+            kept,
             tuples,
             keys: (!ledger.domains.is_empty()).then_some(keys),
             edges,
             known_tuples,
             known_edges,
             failing,
+            runs: ledger.runs,
             record: ledger.record,
         })
     }
@@ -320,6 +333,12 @@ fn refuse_bad(runs: &[Run], paths: &[PathBuf]) -> Result<(), CminError> {
     }
 }
 
+/// A warning about a file of which the target gets a part only.
+#[must_use]
+pub fn too_large(path: &Path) -> String {
+    format!("{} is larger than 1 MiB: the target gets the first MiB", path.display())
+}
+
 /// A trace as `afl-cmin` reads it from its showmap: a line for each counter that is not 0.
 pub fn trace_lines(edges: &[u8], value: impl Fn(u8) -> u8) -> String {
     let hit = edges.iter().enumerate().filter(|(_, count)| **count != 0);
@@ -345,6 +364,7 @@ impl<'a> SharedWork<'a> {
             ledger: Mutex::new(Ledger { record, runs: Vec::new(), domains: Vec::new() }),
             traces: None,
             listener,
+            stop: None,
         }
     }
 

@@ -50,7 +50,31 @@ pub(super) fn save_by_hash(input: &Path, folder: &Path) -> Result<(), CminError>
 /// Of the content, in hexadecimal digits.
 pub fn hash(input: &Path) -> Result<String, CminError> {
     let content = fs::read(input).map_err(|error| InputError::file(input, error))?;
-    Ok(Sha1::digest(&content).iter().map(|byte| format!("{byte:02x}")).collect())
+    Ok(hash_of(&content))
+}
+
+pub(super) fn hash_of(content: &[u8]) -> String {
+    Sha1::digest(content).iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// Writes a file of this content whole or not at all.
+pub(super) fn write(content: &[u8], folder: &Path, name: &OsStr) -> Result<(), CminError> {
+    let (temporary, goal) = (folder.join(TEMPORARY), folder.join(name));
+    let written = fs::write(&temporary, content).and_then(|()| fs::rename(&temporary, &goal));
+    written.map_err(|error| {
+        let _ = fs::remove_file(&temporary);
+        CminError::write(&goal, error)
+    })
+}
+
+/// The same under the SHA-1 hash of the content, unless that is there.
+pub(super) fn write_by_hash(content: &[u8], folder: &Path) -> Result<(), CminError> {
+    fs::create_dir_all(folder).map_err(|error| CminError::write(folder, error))?;
+    let name = hash_of(content);
+    match folder.join(&name).exists() {
+        true => Ok(()),
+        false => write(content, folder, name.as_ref()),
+    }
 }
 
 pub(super) fn queue_name(number: usize, kind: &str, origin: &OsStr) -> OsString {

@@ -11,15 +11,17 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use super::journal::{Chunk, Run};
+use super::watch::skipped;
 use super::{CminError, Record, TraceListener, trace_lines};
 use crate::disk::inputs;
 use crate::engine::coverage::{self, Classes};
 use crate::engine::domain::{Aggregates, Domain};
-use crate::engine::executor::{ExitKind, Observation, TargetInfo};
+use crate::engine::executor::{ExitKind, Observation, RunError, TargetInfo};
 use crate::engine::minimize::cover::Trace;
 use crate::engine::mutate::Candidate;
 use crate::exec::{Hooked, ReadyOptions};
 use crate::sys::affinity;
+use crate::sys::stop::Stop;
 
 /// Inputs of a chunk: as many as a batch can have.
 pub(super) const CHUNK: usize = 64;
@@ -42,6 +44,8 @@ pub(super) struct SharedWork<'a> {
     /// `AFL_KEEP_TRACES`: folder for them, and their names.
     pub(super) traces: Option<(PathBuf, &'a [OsString])>,
     pub(super) listener: &'a dyn TraceListener,
+    /// With [`super::watch()`]: a request to stop ends the tracing early, and unreadable inputs are skipped.
+    pub(super) stop: Option<Stop>,
 }
 
 /// What they write.
@@ -76,18 +80,24 @@ impl SharedWork<'_> {
             affinity::wait_patiently();
         }
         worker.target.runner.show_every_run(self.traces.is_some());
+        worker.target.runner.stop_on(self.stop.as_ref().map(Stop::request));
         self.ledger().domains = worker.target.info().domains().to_vec();
         for run in &self.known {
             worker.known.of(run.exit).learn(&run.trace);
         }
         worker.teach();
-        while ![&self.failed, &self.doubtful].iter().any(|end| end.load(Ordering::Relaxed)) {
+        while !self.is_stopped()
+            && ![&self.failed, &self.doubtful].iter().any(|end| end.load(Ordering::Relaxed))
+        {
             let number = self.next.fetch_add(1, Ordering::Relaxed);
             match self.finished.get(number) {
                 None => break,
                 Some(true) => {}
                 Some(false) => {
-                    let runs = worker.run(self, self.positions(number))?;
+                    let runs = match worker.run(self, self.positions(number)) {
+                        Err(CminError::Run(RunError::Interrupted)) if self.is_stopped() => break,
+                        runs => runs?,
+                    };
                     if worker.target.info().snapshot_runs().is_some_and(|runs| runs.differences > 0)
                     {
                         self.doubtful.store(true, Ordering::Relaxed);
@@ -119,6 +129,10 @@ impl SharedWork<'_> {
         Ok(true)
     }
 
+    fn is_stopped(&self) -> bool {
+        self.stop.as_ref().is_some_and(Stop::asked)
+    }
+
     fn note(&self, chunk: Chunk) -> Result<(), CminError> {
         let mut ledger = self.ledger();
         let inputs = self.positions(chunk.number);
@@ -143,14 +157,14 @@ impl SharedWork<'_> {
 
 /// What the runs of one kind have shown so far.
 #[derive(Default)]
-struct KnownTraces {
+pub(super) struct KnownTraces {
     virgin: Vec<u8>,
     aggregates: Aggregates,
     moved: bool,
 }
 
 impl KnownTraces {
-    fn new(target: &dyn TargetInfo) -> Self {
+    pub(super) fn new(target: &dyn TargetInfo) -> Self {
         let virgin = vec![0xff; target.map_size()];
         Self { virgin, aggregates: Aggregates::new(target.domains()), moved: true }
     }
@@ -163,7 +177,20 @@ impl KnownTraces {
             && !self.aggregates.would_gain(&run.dsf)
     }
 
-    fn learn(&mut self, trace: &Trace) {
+    /// Whether a trace has something beyond all others; `edges_only`: hit counts do not matter.
+    pub(super) fn would_learn(&self, trace: &Trace, edges_only: bool) -> bool {
+        let is_new = |tuple: &u32| {
+            let virgin = self.virgin.get((tuple >> 3) as usize).copied().unwrap_or(0xff);
+            if edges_only { virgin == 0xff } else { virgin & (1 << (tuple & 7)) != 0 }
+        };
+        trace.edges.iter().any(is_new)
+            || trace.keys.iter().any(|(key, value)| self.aggregates.would_move(*key, *value))
+    }
+
+    pub(super) fn learn(&mut self, trace: &Trace) {
+        // A restarted target may have a larger map.
+        let size = trace.edges.iter().map(|tuple| (tuple >> 3) as usize + 1).max().unwrap_or(0);
+        self.virgin.resize(self.virgin.len().max(size), 0xff);
         for tuple in &trace.edges {
             if let Some(virgin) = self.virgin.get_mut((tuple >> 3) as usize) {
                 *virgin &= !(1 << (tuple & 7));
@@ -176,21 +203,21 @@ impl KnownTraces {
     }
 }
 
-struct Tracer {
-    target: Hooked,
+pub(super) struct Tracer {
+    pub(super) target: Hooked,
     batch: Vec<Candidate>,
-    known: Kinds,
+    pub(super) known: Kinds,
 }
 
 /// Who wants only some of them must not miss what others show, too.
-struct Kinds {
+pub(super) struct Kinds {
     ordinary: KnownTraces,
     crashes: KnownTraces,
     hangs: KnownTraces,
 }
 
 impl Kinds {
-    fn of(&mut self, exit: ExitKind) -> &mut KnownTraces {
+    pub(super) fn of(&mut self, exit: ExitKind) -> &mut KnownTraces {
         match exit {
             ExitKind::Ok => &mut self.ordinary,
             ExitKind::Hang | ExitKind::Cut | ExitKind::Lost => &mut self.hangs,
@@ -200,7 +227,7 @@ impl Kinds {
 }
 
 impl Tracer {
-    fn new(mut target: Hooked) -> Self {
+    pub(super) fn new(mut target: Hooked) -> Self {
         target.runner.settings_mut().watch_domains = true;
         let [ordinary, crashes, hangs] = [(); 3].map(|()| KnownTraces::new(target.info()));
         Self { batch: Vec::new(), known: Kinds { ordinary, crashes, hangs }, target }
@@ -210,32 +237,53 @@ impl Tracer {
     fn run(&mut self, shared: &SharedWork<'_>, inputs: &[usize]) -> Result<Vec<Run>, CminError> {
         let mut batch = std::mem::take(&mut self.batch);
         batch.resize_with(inputs.len(), Candidate::default);
-        for (candidate, input) in batch.iter_mut().zip(inputs) {
-            let path = &shared.inputs[*input];
-            inputs::read_sized(path, shared.sizes[*input], &mut candidate.bytes)?;
+        let mut readable = Vec::with_capacity(inputs.len());
+        for input in inputs {
+            let (path, candidate) = (&shared.inputs[*input], &mut batch[readable.len()]);
+            match inputs::read_sized(path, shared.sizes[*input], &mut candidate.bytes) {
+                Ok(()) => readable.push(*input),
+                Err(error) if shared.stop.is_some() => {
+                    shared.listener.warns(&skipped(&error));
+                    continue;
+                }
+                Err(error) => return Err(error.into()),
+            }
             shared.listener.reads(path).map_err(CminError::Report)?;
         }
+        batch.truncate(readable.len());
+        let runs = self.trace(&batch, |index, edges| shared.keep_trace(readable[index], edges));
+        self.batch = batch;
+        let run = |(index, exit, trace)| Run { input: readable[index], exit, trace };
+        Ok(runs?.into_iter().map(run).collect())
+    }
+
+    /// Runs a batch. Returns position, exit and trace of the runs that failed or showed something new; `see` gets the
+    /// position and the counters of each run.
+    pub(super) fn trace(
+        &mut self,
+        batch: &[Candidate],
+        see: impl Fn(usize, &[u8]) -> Result<(), CminError>,
+    ) -> Result<Vec<(usize, ExitKind, Trace)>, CminError> {
         let (mut runs, mut next) = (Vec::new(), 0);
-        while let Some(run) = self.target.run(&batch, &mut next)? {
-            let (input, exit) = (inputs[run.index], run.exit);
+        while let Some(run) = self.target.run(batch, &mut next)? {
+            let (index, exit) = (run.index, run.exit);
             let known = self.known.of(exit);
             let trace = match known.has_all_of(&run) {
                 true => Trace::default(),
                 false => Trace::of(run.edges, &run.dsf),
             };
-            shared.keep_trace(input, run.edges)?;
+            see(index, run.edges)?;
             known.learn(&trace);
             if exit != ExitKind::Ok || trace != Trace::default() {
-                runs.push(Run { input, exit, trace });
+                runs.push((index, exit, trace));
             }
             self.teach();
         }
-        self.batch = batch;
         Ok(runs)
     }
 
     /// Tells the target what it need not stop for any more.
-    fn teach(&mut self) {
+    pub(super) fn teach(&mut self) {
         let (ordinary, executor) = (&mut self.known.ordinary, self.target.runner.executor_mut());
         if std::mem::take(&mut ordinary.moved) {
             executor.learn_edges(&ordinary.virgin);

@@ -97,22 +97,47 @@ pub fn flat_names(roots: &[PathBuf], files: &[PathBuf]) -> Vec<OsString> {
     let mut taken = HashSet::new();
     let mut names = Vec::with_capacity(files.len());
     for file in files {
-        let mut name = file.file_name().unwrap_or_default().to_owned();
-        if taken.contains(&name) {
-            let path = roots.iter().find_map(|root| file.strip_prefix(root).ok()).unwrap_or(file);
-            let parts: Vec<&OsStr> = path
-                .components()
-                .filter(|part| matches!(part, Component::Normal(_)))
-                .map(|part| part.as_os_str())
-                .collect();
-            name = parts.join(OsStr::new("_"));
-        }
-        while !taken.insert(name.clone()) {
-            name.push("_");
-        }
+        let name = flat_name(roots, file, &|name| taken.contains(name));
+        taken.insert(name.clone());
         names.push(name);
     }
     names
+}
+
+/// The same for one file.
+#[must_use]
+pub fn flat_name(roots: &[PathBuf], file: &Path, is_taken: &dyn Fn(&OsStr) -> bool) -> OsString {
+    let mut name = file.file_name().unwrap_or_default().to_owned();
+    if is_taken(&name) {
+        let path = roots.iter().find_map(|root| file.strip_prefix(root).ok()).unwrap_or(file);
+        let parts: Vec<&OsStr> = path
+            .components()
+            .filter(|part| matches!(part, Component::Normal(_)))
+            .map(|part| part.as_os_str())
+            .collect();
+        name = parts.join(OsStr::new("_"));
+    }
+    while is_taken(&name) {
+        name.push("_");
+    }
+    name
+}
+
+/// Checks that a folder can be listed.
+pub fn check_folder(dir: &Path) -> Result<(), InputError> {
+    let failure = |source| InputError::Folder { folder: dir.to_owned(), source };
+    fs::read_dir(dir).map(drop).map_err(failure)
+}
+
+/// The target does not get the whole of a file of this size.
+#[must_use]
+pub fn is_too_large(size: u64) -> bool {
+    size > MAX_INPUT as u64
+}
+
+/// The whole content of a file.
+pub fn read_file(path: &Path) -> Result<Vec<u8>, InputError> {
+    file::read(path, u64::MAX).map_err(|error| InputError::file(path, error))
 }
 
 /// What the target would get of a file: no more than the largest input there is.

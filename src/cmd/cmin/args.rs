@@ -46,6 +46,9 @@ pub(super) struct Args {
     /// Names of --as_queue; otherwise without effect, because no content is kept twice
     #[arg(long = "no-dedup", hide_short_help = true)]
     pub(super) no_dedup: bool,
+    /// Stay and run inputs that appear in the input folders, until Ctrl-C; the files in -o count as kept
+    #[arg(long)]
+    pub(super) watch: bool,
     /// Show what the target prints
     #[arg(long)]
     pub(super) debug: bool,

@@ -12,7 +12,6 @@ const ON_TERMINAL: Duration = Duration::from_millis(200);
 const ELSEWHERE: Duration = Duration::from_secs(5);
 
 pub(super) struct TraceProgress {
-    total: usize,
     terminal: bool,
     quiet: bool,
     /// `AFL_PRINT_FILENAMES`.
@@ -21,6 +20,7 @@ pub(super) struct TraceProgress {
 }
 
 struct Traced {
+    total: usize,
     done: usize,
     /// Those of earlier runs say nothing about the speed.
     before: usize,
@@ -30,21 +30,21 @@ struct Traced {
 }
 
 impl Traced {
-    fn new(before: usize) -> Self {
+    fn new(total: usize, before: usize) -> Self {
         let now = Instant::now();
-        Self { done: before, before, start: now, last: now }
+        Self { total, done: before, before, start: now, last: now }
     }
 }
 
 impl TraceProgress {
-    pub(super) fn new(total: usize, quiet: bool, print_names: bool) -> Self {
+    pub(super) fn new(quiet: bool, print_names: bool) -> Self {
         let terminal = io::stderr().is_terminal();
-        Self { total, terminal, quiet, print_names, traced: Mutex::new(Traced::new(0)) }
+        Self { terminal, quiet, print_names, traced: Mutex::new(Traced::new(0, 0)) }
     }
 
     /// `before`: inputs that are traced already.
-    pub(super) fn begin(&self, before: usize) {
-        *self.traced() = Traced::new(before);
+    pub(super) fn begin(&self, total: usize, before: usize) {
+        *self.traced() = Traced::new(total, before);
     }
 
     /// The last state, if it was shown line over line.
@@ -59,7 +59,7 @@ impl TraceProgress {
     }
 
     fn show(&self, traced: &Traced, end: &str) {
-        let (done, total) = (traced.done, self.total);
+        let (done, total) = (traced.done, traced.total);
         let seconds = traced.start.elapsed().as_secs_f64().max(0.001);
         let speed = (done - traced.before) as f64 / seconds;
         let start = if self.terminal { "\r\x1b[K" } else { "" };
@@ -96,7 +96,8 @@ impl TraceListener for TraceProgress {
         let text = "[!] With snapshots the target reaches other edges than with fork: repeating all \
                     runs with fork.";
         say(self.quiet, text);
-        self.begin(0);
+        let total = self.traced().total;
+        self.begin(total, 0);
     }
 
     fn warns(&self, text: &str) {

@@ -34,6 +34,9 @@ pub enum OutputError {
     #[error("{} was removed or replaced while the campaign ran", path.display())]
     #[diagnostic(help("start again with -i SEEDS, or with another -o"))]
     Replaced { path: PathBuf },
+    #[error("cannot write {}: it is a folder", path.display())]
+    #[diagnostic(help("give the name of a file, for example {}", path.join("result").display()))]
+    IsFolder { path: PathBuf },
     #[error("no room left to write {}", path.display())]
     #[diagnostic(help("free some space"))]
     Full { path: PathBuf },

@@ -17,6 +17,8 @@ use ffuzz_sys::file::{self, settled};
 
 /// Temporary name in the instance folder. One is enough: only the owner of the lock writes.
 const TEMPORARY: &str = ".new_file";
+/// Links that are followed, as many as the kernel follows.
+const MOST_LINKS: usize = 40;
 
 /// Writes `path` whole or not at all: first under a temporary name in `folder` (same file system),
 /// then renamed over what was there.
@@ -45,36 +47,74 @@ pub(super) fn replace_lastingly(
     Ok(path.parent().is_none_or(|parent| settled(sync(parent)).is_ok()))
 }
 
-/// The same for a file of the user, whose folder others may write to as well: the temporary name is the
-/// file's own. What is there and no regular file, such as a device or a pipe, is written into instead.
+/// Writes a file that the user names. A regular file, or the one that a link leads to, is replaced whole or not at
+/// all, and keeps its permissions; a device or a pipe is written into and stays what it is.
 pub fn replace_user_file(path: &Path, data: &[u8]) -> Result<(), OutputError> {
-    if is_special(path) {
-        return write_into(path, data).map_err(|source| OutputError::write(path, source));
-    }
-    replace_through(&beside(path), path, |file| {
-        file.write_all(data).and_then(|()| settled(file.sync_all()))
+    let failed = |source| OutputError::write(path, source);
+    let Some(goal) = place_of(path)? else { return write_into(path, data).map_err(failed) };
+    let temporary = beside(&goal);
+    let written = create_like(&temporary, &goal)
+        .and_then(|mut file| file.write_all(data).and_then(|()| settled(file.sync_all())))
+        .and_then(|()| fs::rename(&temporary, &goal));
+    written.map_err(|source| {
+        remove(&temporary);
+        failed(source)
     })
 }
 
 /// Whether [`replace_user_file`] can begin; nothing is left of the attempt.
 pub fn check_user_file(path: &Path) -> Result<(), OutputError> {
-    let failed = |source| OutputError::write(path, source);
-    if path.is_dir() {
-        return Err(failed(Errno::EISDIR.into()));
-    }
-    if is_special(path) {
-        return Ok(());
-    }
-    let temporary = beside(path);
-    file::create(&temporary).map(drop).map_err(failed)?;
+    let Some(goal) = place_of(path)? else { return Ok(()) };
+    let temporary = beside(&goal);
+    create_like(&temporary, &goal).map(drop).map_err(|source| OutputError::write(path, source))?;
     remove(&temporary);
     Ok(())
 }
 
+/// The name of the regular file that is or will be there, without links. None: a device, a pipe or an open file
+/// (`/dev/stdout`), which is written into.
+fn place_of(path: &Path) -> Result<Option<PathBuf>, OutputError> {
+    if path.is_dir() {
+        return Err(OutputError::IsFolder { path: path.to_owned() });
+    }
+    if is_special(path) {
+        return Ok(None);
+    }
+    let mut goal = path.to_owned();
+    for _ in 0..MOST_LINKS {
+        let Ok(next) = fs::read_link(&goal) else { return Ok(Some(goal)) };
+        let folder = goal.parent().filter(|folder| !folder.as_os_str().is_empty());
+        let folder = folder.unwrap_or(Path::new("."));
+        // The links there are open files, and have the names only as text.
+        if folder.canonicalize().is_ok_and(|folder| folder.starts_with("/proc")) {
+            return Ok(None);
+        }
+        goal = folder.join(next);
+    }
+    Err(OutputError::write(path, Errno::ELOOP.into()))
+}
+
+/// Creates the temporary file of `goal` with its permissions; others are those of any new file.
+fn create_like(temporary: &Path, goal: &Path) -> io::Result<File> {
+    let create = || OpenOptions::new().write(true).create_new(true).open(temporary);
+    let file = create().or_else(|error| match error.kind() {
+        io::ErrorKind::AlreadyExists => fs::remove_file(temporary).and_then(|()| create()),
+        _ => Err(error),
+    })?;
+    if let Ok(data) = fs::metadata(goal) {
+        file.set_permissions(data.permissions())?;
+    }
+    Ok(file)
+}
+
 /// A pipe that nobody reads is an error, at once.
 fn write_into(path: &Path, data: &[u8]) -> io::Result<()> {
-    let mut file =
-        OpenOptions::new().write(true).custom_flags(OFlag::O_NONBLOCK.bits()).open(path)?;
+    let flags = OFlag::O_NONBLOCK.bits();
+    let opened = OpenOptions::new().write(true).custom_flags(flags).open(path);
+    let mut file = opened.map_err(|error| match error.raw_os_error().map(Errno::from_raw) {
+        Some(Errno::ENXIO) => io::Error::other("no program reads this pipe"),
+        _ => error,
+    })?;
     fcntl(&file, FcntlArg::F_SETFL(OFlag::empty()))?;
     file.write_all(data)
 }

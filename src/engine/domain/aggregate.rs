@@ -81,6 +81,15 @@ impl Aggregates {
         }
     }
 
+    /// Whether [`Aggregates::merge_value`] would move it. Reads only.
+    #[must_use]
+    pub fn would_move(&self, key: u32, value: u32) -> bool {
+        self.domain_of(key).is_some_and(|domain| {
+            let before = self.values[key as usize];
+            domain.reducer.apply(before, value) != before
+        })
+    }
+
     fn domain_of(&self, key: u32) -> Option<&Domain> {
         self.domains.iter().find(|domain| key < domain.end())
     }

@@ -1,0 +1,241 @@
+//! `--watch`: a first pass over all inputs, then inputs that appear later are run as they come.
+//!
+//! What the output folder holds counts as known, as in a merge, so a second start resumes without a journal. Files
+//! are copied, never linked: an input that is rewritten in place must not change the one that is kept.
+
+mod folders;
+mod keeper;
+
+use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+pub(super) use folders::FoundFile;
+use folders::WatchedFolders;
+use keeper::Keeper;
+
+use super::journal::WatchMark;
+use super::worker::{CHUNK, KnownTraces, Tracer};
+use super::{
+    CminError, CminOptions, Inputs, Minimization, TraceListener, is_crash, sync_all, too_large,
+};
+use crate::disk::inputs::{self, InputError};
+use crate::engine::domain::Domain;
+use crate::engine::executor::{ExitKind, RunError};
+use crate::engine::minimize::cover::Trace;
+use crate::engine::mutate::Candidate;
+use crate::exec::ReadyOptions;
+use crate::sys::stop::Stop;
+
+/// The shortest time between two looks at the folders.
+const PAUSE: Duration = Duration::from_secs(1);
+/// Each of the two kinds of looks takes at most one part in so many of a core's time.
+const SHARE: u32 = 20;
+/// Between two looks whether to end.
+const LOOK: Duration = Duration::from_millis(50);
+
+/// Gets what happens while folders are watched.
+pub trait WatchListener: TraceListener {
+    /// The first pass begins: `known` of the files are kept already.
+    fn begins(&self, files: usize, known: usize, targets: usize);
+    /// The first pass is over.
+    fn waits(&self);
+    /// An input is in the output folder now, under this name.
+    fn keeps(&self, input: &Path, name: &OsStr);
+    /// An input crashes or takes too long, and is not kept.
+    fn fails(&self, input: &Path, exit: ExitKind);
+}
+
+/// Returns the part of a run's trace that counts.
+pub(super) type Beyond<'a> = dyn FnMut(ExitKind, &Trace, &[Domain]) -> Trace + 'a;
+
+/// Keeps what appears in `folders` and reaches something new, until `stop` is requested. Returns the number of
+/// inputs that were kept.
+pub fn watch(
+    options: &CminOptions,
+    folders: Vec<PathBuf>,
+    targets: Vec<ReadyOptions>,
+    listener: &dyn WatchListener,
+    stop: &Stop,
+    beyond: &mut Beyond<'_>,
+) -> Result<usize, CminError> {
+    let mut watched = WatchedFolders::new(folders.clone());
+    let known = match options.output.exists() {
+        true => inputs::list(&options.output)?,
+        false => Vec::new(),
+    };
+    let found = watched.begin(listener)?;
+    let inputs = Inputs::to_watch(known, found)?;
+    inputs.too_large.iter().for_each(|path| listener.warns(&too_large(path)));
+    let mut target = targets[0].clone();
+    // The target is checked before anything is created.
+    let first_pass = Minimization::merge(options, &inputs, targets, listener, None)?.until(stop);
+    let mark = WatchMark::set(&options.output)?;
+    listener.begins(inputs.paths.len(), inputs.known, first_pass.workers());
+    let choice = first_pass.choose(&mut *beyond)?;
+    let mut keeper = Keeper::new(options, folders)?;
+    for (position, exit) in &choice.failing {
+        let input = &inputs.paths[*position];
+        if is_crash(*exit) {
+            warn_of_unreadable(keeper.save_crash(input, None), listener)?;
+        }
+        listener.fails(input, *exit);
+    }
+    let (mut saved, mut is_complete) = (Vec::new(), true);
+    for position in &choice.kept {
+        let input = &inputs.paths[*position];
+        let name = match watched.is_current(input) {
+            true => warn_of_unreadable(keeper.save(input, None), listener)?,
+            false => None,
+        };
+        match name {
+            Some(name) => {
+                listener.keeps(input, &name);
+                saved.push(*position);
+            }
+            None => is_complete = false,
+        }
+    }
+    keeper.sync()?;
+    if !is_complete {
+        // A file that has gone or changed has made others look uninteresting.
+        watched.forget();
+    }
+    // Nobody repeats all runs if one by snapshot turns out to differ.
+    target.target.snapshots = false;
+    let tracer = match stop.asked() {
+        true => None,
+        false => Some(Tracer::new(target.prepare()?.start()?)),
+    };
+    if let Some(mut tracer) = tracer {
+        tracer.target.runner.stop_on(Some(stop.request()));
+        let mut reached = KnownTraces::new(tracer.target.info());
+        let is_kept =
+            |position: usize| position < inputs.known || saved.binary_search(&position).is_ok();
+        for run in choice.runs.iter().filter(|run| is_kept(run.input)) {
+            tracer.known.of(run.exit).learn(&run.trace);
+            reached.learn(&run.trace);
+        }
+        drop((choice, inputs));
+        tracer.teach();
+        listener.waits();
+        let mut session = Session { options, tracer, reached, keeper, listener, beyond };
+        session.go_on(&mut watched, stop)?;
+        keeper = session.keeper;
+    }
+    keeper.sync()?;
+    mark.remove()?;
+    Ok(keeper.saved())
+}
+
+/// Turns an input that cannot be read, for example because it is gone, into a warning.
+fn warn_of_unreadable<T>(
+    result: Result<T, CminError>,
+    listener: &dyn WatchListener,
+) -> Result<Option<T>, CminError> {
+    match result {
+        Ok(value) => Ok(Some(value)),
+        Err(CminError::Input(error)) => {
+            listener.warns(&skipped(&error));
+            Ok(None)
+        }
+        Err(error) => Err(error),
+    }
+}
+
+pub(super) fn skipped(error: &InputError) -> String {
+    format!("{error}; skipped")
+}
+
+/// The time after the first pass.
+struct Session<'a, 'b> {
+    options: &'a CminOptions,
+    tracer: Tracer,
+    /// What the kept inputs reach.
+    reached: KnownTraces,
+    keeper: Keeper<'a>,
+    listener: &'a dyn WatchListener,
+    beyond: &'a mut Beyond<'b>,
+}
+
+impl Session<'_, '_> {
+    fn go_on(&mut self, watched: &mut WatchedFolders, stop: &Stop) -> Result<(), CminError> {
+        // When all files were looked at last, and how long that took.
+        let (mut last, mut effort) = (Instant::now(), Duration::ZERO);
+        while !stop.asked() {
+            let start = Instant::now();
+            let all = last.elapsed() >= effort * SHARE;
+            let found = watched.look(all, self.listener);
+            let mut pause = PAUSE.max(start.elapsed() * SHARE);
+            if all {
+                (last, effort) = (Instant::now(), start.elapsed());
+                pause = PAUSE;
+            }
+            let saved = self.keeper.saved();
+            for files in found.chunks(CHUNK) {
+                match self.take(files) {
+                    Err(CminError::Run(RunError::Interrupted)) => return Ok(()),
+                    result => result?,
+                }
+                if stop.asked() {
+                    return Ok(());
+                }
+            }
+            if self.keeper.saved() > saved {
+                self.keeper.sync()?;
+            }
+            let start = Instant::now();
+            while !stop.asked() && start.elapsed() < pause {
+                std::thread::sleep(LOOK);
+            }
+        }
+        Ok(())
+    }
+
+    /// Runs these files and keeps those that reach something new.
+    fn take(&mut self, files: &[FoundFile]) -> Result<(), CminError> {
+        let (mut paths, mut batch) = (Vec::new(), Vec::new());
+        for FoundFile { path, len, .. } in files {
+            let mut candidate = Candidate::default();
+            match inputs::read_sized(path, *len, &mut candidate.bytes) {
+                Err(error) => {
+                    self.listener.warns(&skipped(&error));
+                    continue;
+                }
+                // The file was emptied after the look, and is looked at again.
+                Ok(()) if candidate.bytes.is_empty() => continue,
+                Ok(()) => {}
+            }
+            self.listener.reads(path).map_err(CminError::Report)?;
+            if inputs::is_too_large(*len) {
+                self.listener.warns(&too_large(path));
+            }
+            paths.push(path);
+            batch.push(candidate);
+        }
+        for (index, exit, trace) in self.tracer.trace(&batch, |_, _| Ok(()))? {
+            let (path, bytes) = (paths[index], &batch[index].bytes);
+            if !self.options.accepted.takes(exit) {
+                if is_crash(exit) {
+                    warn_of_unreadable(self.keeper.save_crash(path, Some(bytes)), self.listener)?;
+                }
+                if self.options.accepted != super::Accepted::Crashes {
+                    self.listener.fails(path, exit);
+                }
+                continue;
+            }
+            let counted = (self.beyond)(exit, &trace, self.tracer.target.info().domains());
+            if !self.reached.would_learn(&counted, self.options.edges_only) {
+                continue;
+            }
+            let name = self.keeper.save(path, Some(bytes));
+            if let Some(name) = warn_of_unreadable(name, self.listener)? {
+                self.reached.learn(&counted);
+                self.listener.keeps(path, &name);
+            }
+        }
+        let messages = self.tracer.target.mutators.take_messages();
+        messages.iter().for_each(|message| self.listener.warns(message));
+        Ok(())
+    }
+}
