@@ -74,7 +74,7 @@ impl Direct {
         if !self.setup.options.non_instrumented {
             env.push(("__AFL_SHM_ID".into(), Some(self.segment_id.to_string().into())));
             env.push(("AFL_MAP_SIZE".into(), Some(self.map_size().to_string().into())));
-            self.setup.add_runtime(&mut env);
+            self.setup.way().add_runtime(&mut env);
         }
         let start = Instant::now();
         self.strays.sweep_if_due(start, |_| false, || self.setup.leave.is_asked());

@@ -21,7 +21,6 @@ use super::channel::Channel;
 use super::delivery::{Feed, InputDelivery};
 use super::launcher::{ServerSession, Setup, describe_end};
 use super::modules;
-use super::native::Native;
 use super::runs::{Child, RunChannel};
 use super::{RunEnd, TargetError, blocked, late, sites, words};
 use ffuzz_config::options::RunMode;
@@ -345,7 +344,7 @@ impl Executor for ForkServer {
             let rest = &batch[*next..];
             let first = &rest[0].bytes;
             // With breakpoints, a run of a batch is cheaper than one that is observed.
-            let is_sparing = self.session.runs.is_some() && self.setup.native().is_some();
+            let is_sparing = self.session.runs.is_some() && self.setup.way().copied().is_some();
             let batches = self.takes_batches() || is_sparing;
             let pass = self.persistently(|server, again| match batches && !again {
                 true => server.run_batch(rest),
@@ -434,7 +433,7 @@ impl TargetInfo for ForkServer {
 
     fn sites(&self) -> Vec<Site> {
         let mut sites = sites::read(self.setup.program(), self.session.process.pid());
-        sites.extend(self.setup.native().into_iter().flat_map(Native::counted_sites));
+        sites.extend(self.setup.way().counted_sites());
         sites
     }
 
@@ -444,7 +443,7 @@ impl TargetInfo for ForkServer {
 
     fn words(&self) -> (Vec<Word>, Vec<PathBuf>) {
         let pid = self.session.process.pid();
-        if let Some(files) = self.setup.files_without_source(pid) {
+        if let Some(files) = self.setup.way().files(self.setup.program(), pid) {
             return (words::strings(files.iter().map(PathBuf::as_path)), Vec::new());
         }
         // AFL's compilers collect none.
@@ -459,21 +458,19 @@ impl TargetInfo for ForkServer {
     }
 
     fn introduction(&self) -> Option<String> {
-        self.setup.native().map(Native::introduction)
+        self.setup.way().introduction()
     }
 
     fn target_mode(&self) -> String {
         let shared = matches!(self.session.delivery, InputDelivery::Shared { .. });
         let words = [
-            (self.setup.options.non_instrumented, "non_instrumented"),
-            (self.setup.is_emulated(), "qemu"),
-            (self.setup.native().is_some(), "native"),
-            (shared, "shmem_testcase"),
-            (self.setup.persistent(), "persistent"),
-            (self.setup.deferred(), "deferred"),
+            self.setup.options.non_instrumented.then_some("non_instrumented"),
+            self.setup.way().word(),
+            shared.then_some("shmem_testcase"),
+            self.setup.persistent().then_some("persistent"),
+            self.setup.deferred().then_some("deferred"),
         ];
-        let words: Vec<_> =
-            words.iter().filter(|(applies, _)| *applies).map(|(_, word)| *word).collect();
+        let words: Vec<_> = words.into_iter().flatten().collect();
         if words.is_empty() { "default".into() } else { words.join(" ") }
     }
 
@@ -504,14 +501,12 @@ impl TargetInfo for ForkServer {
     }
 
     fn comparison_sites(&self) -> Vec<Site> {
-        if let Some(native) = self.setup.native() {
-            return native.sites();
-        }
-        sites::of_comparisons(self.setup.program(), self.session.process.pid())
+        let of_program = || sites::of_comparisons(self.setup.program(), self.session.process.pid());
+        self.setup.way().comparison_sites().unwrap_or_else(of_program)
     }
 
     fn unseen_code(&self, input: &[u8], file: &Path) -> UnseenCode {
-        let Some(native) = self.setup.native() else { return UnseenCode::default() };
+        let Some(native) = self.setup.way().copied() else { return UnseenCode::default() };
         let limit = (self.settings.timeout * 10).max(Duration::from_secs(5));
         // Only a note depends on it.
         let mut unseen = late::find(&self.setup.options, input, file, limit).unwrap_or_default();

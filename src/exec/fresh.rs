@@ -134,7 +134,7 @@ impl Fresh {
     /// The process is that of an emulator: a debugger sees nothing of the program.
     #[must_use]
     pub fn is_emulated(&self) -> bool {
-        self.setup.is_emulated()
+        self.setup.way().is_emulated()
     }
 
     /// Name of the input's file.

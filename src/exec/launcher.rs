@@ -13,15 +13,14 @@ use super::binary::{self, Traits};
 use super::channel::{self, Offer, OfferAnswer};
 use super::cmplog::{self, AflLog};
 use super::delivery::InputDelivery;
-use super::emulator::{Emulator, EmulatorError, StartAt};
+use super::emulator::{EmulatorError, StartAt};
 use super::handshake::{self, ForkServerHello, NoHello, Wires};
 use super::maps::{CLASSIC_MAP, LEGACY_KEYS, Maps};
-use super::native::{self, Native, NativeError};
+use super::native;
 use super::objects::Objects;
-use super::preload::{self, Preload};
 use super::replay::PERSISTENT;
 use super::runs::RunChannel;
-use ffuzz_assets::PRELOAD;
+use super::way::Way;
 use ffuzz_config::env::WITHHELD;
 use ffuzz_config::options::{NativeEngine, RunMode, TargetOptions};
 use ffuzz_engine::mutate::MAX_INPUT;
@@ -76,11 +75,7 @@ pub struct Setup {
     wrote_input: Arc<AtomicBool>,
     pub(super) traits: Traits,
     instance_dir: Option<PathBuf>,
-    /// The program has no instrumentation of its own.
-    native: Option<Arc<Native>>,
-    /// It is not instrumented itself, but a library of it is.
-    runtime: Option<Arc<Preload>>,
-    emulator: Option<Arc<Emulator>>,
+    way: Arc<Way>,
     /// It is started for its comparison log, also if that is one of AFL++.
     logs: bool,
     /// When not to wait for it, neither at its start nor in a run.
@@ -108,16 +103,8 @@ impl Setup {
         if options.guards_heap {
             native::check_guarded(&program, traits)?;
         }
-        let (native, emulator) = without_source(options, &program, traits)?;
-        let mut runtime = None;
-        let instrumented = traits.instrumented || native.is_some() || emulator.is_some();
-        if !instrumented && !options.skip_binary_check && !options.non_instrumented {
-            if !preload::has_instrumented_library(&program, &options.extra_env) {
-                return Err(TargetError::NotInstrumented { path: program, kin: traits.kin });
-            }
-            runtime = Some(Arc::new(Preload::open(&options.places, PRELOAD)?));
-        }
-        let traits = Traits { instrumented: instrumented || runtime.is_some(), ..traits };
+        let way = Way::choose(options, &program, traits)?;
+        let traits = Traits { instrumented: traits.instrumented || way.instruments(), ..traits };
         let mut argv = options.command.clone();
         argv[0] = program.into_os_string();
         let named = options.file.as_deref().unwrap_or(input_file);
@@ -131,9 +118,7 @@ impl Setup {
             wrote_input: Arc::default(),
             traits,
             instance_dir: instance_dir.map(Into::into),
-            native: native.map(Arc::new),
-            emulator: emulator.map(Arc::new),
-            runtime,
+            way: Arc::new(way),
             logs: false,
             leave: Leave::default(),
         })
@@ -183,36 +168,15 @@ impl Setup {
         self.traits.instrumented
     }
 
-    /// What a program without instrumentation of its own is started with.
-    pub(super) fn native(&self) -> Option<&Native> {
-        self.native.as_deref()
+    /// How the target runs.
+    pub(super) fn way(&self) -> &Way {
+        &self.way
     }
 
-    pub(super) fn is_emulated(&self) -> bool {
-        self.emulator.is_some()
-    }
-
-    /// Why an emulator runs the target, if one does.
-    pub(super) fn emulation(&self) -> Option<String> {
-        self.emulator.as_ref().map(|emulator| emulator.note())
-    }
-
-    /// The chosen files of a program without instrumentation, which runs as `pid`.
-    pub(super) fn files_without_source(&self, pid: i32) -> Option<Vec<PathBuf>> {
-        match (&self.native, &self.emulator) {
-            (Some(native), _) => Some(native.files()),
-            (None, Some(emulator)) => Some(emulator.files(self.program(), pid)),
-            (None, None) => None,
-        }
-    }
-
-    /// The command line of a process that runs the target by these words, without a fork server. `has_plugin`: an
-    /// emulator loads its plugin.
-    pub(super) fn command(&self, words: &[OsString], has_plugin: bool) -> Vec<OsString> {
-        match &self.emulator {
-            Some(emulator) => emulator.command(words, has_plugin),
-            None => words.to_vec(),
-        }
+    /// The command line of a process that runs the target by these words, without a fork server. `is_server`: an
+    /// emulator loads its plugin all the same.
+    pub(super) fn command(&self, words: &[OsString], is_server: bool) -> Vec<OsString> {
+        self.way.command(words, is_server)
     }
 
     pub(super) fn program(&self) -> &Path {
@@ -290,17 +254,11 @@ impl Setup {
         if is_killed_by(libc::SIGXFSZ) {
             return TargetError::FileSize;
         }
-        if self.native.is_some() && is_killed_by(libc::SIGSYS) {
-            return NativeError::Filtered.into();
-        }
         let said = said.map_or(String::new(), |line| format!(", after the line {line:?}"));
         let how = describe_end(status) + &said;
-        if self.native.is_some() && status.is_none_or(|status| libc::WIFEXITED(status)) {
-            return NativeError::NoStart { how }.into();
-        }
-        if self.is_emulated() {
-            let is_limited = self.options.memory_limit.is_some();
-            return EmulatorError::NoStart { how, is_limited }.into();
+        let is_limited = self.options.memory_limit.is_some();
+        if let Some(error) = self.way.early_end(status, &how, is_limited) {
+            return error;
         }
         let addresses = process::address_limit().filter(|_| self.traits.sanitizer);
         let (memory_limit, deferred) = (self.options.memory_limit, self.deferred());
@@ -320,14 +278,6 @@ impl Setup {
 
     fn init_timeout(&self, run: Duration) -> Duration {
         self.options.init_timeout.unwrap_or(run * 10)
-    }
-
-    /// Adds what loads the runtime into a program that was linked without it.
-    pub(super) fn add_runtime(&self, env: &mut Vec<(OsString, Option<OsString>)>) {
-        if let Some(runtime) = &self.runtime {
-            let (name, value) = runtime.variable(env);
-            env.push((name, Some(value)));
-        }
     }
 
     /// Variables that every start sets or removes; a process without a fork server behaves as by hand.
@@ -356,30 +306,6 @@ impl Setup {
         env.extend(extra.map(|(name, value)| (name.clone(), Some(value.clone()))));
         env
     }
-}
-
-/// What shows the coverage of a program without instrumentation, if that is asked for.
-fn without_source(
-    options: &TargetOptions,
-    program: &Path,
-    traits: Traits,
-) -> Result<(Option<Native>, Option<Emulator>), TargetError> {
-    let Some(native) = &options.native else { return Ok((None, None)) };
-    if traits.instrumented {
-        return Err(NativeError::Instrumented.into());
-    }
-    let because = match native.engine {
-        NativeEngine::Emulator => "--qemu asks for it",
-        engine => match Native::prepare(options, native, program, traits.kin) {
-            Ok(native) => return Ok((Some(native), None)),
-            Err(TargetError::Native(error)) if engine == NativeEngine::Any => {
-                let Some(because) = error.calls_for_emulator() else { return Err(error.into()) };
-                because
-            }
-            Err(error) => return Err(error),
-        },
-    };
-    Ok((None, Some(Emulator::prepare(options, (program, traits.kin), because.into())?)))
 }
 
 /// Ends what earlier fuzzers have left in this instance folder, which no other one uses now. Returns the number of
@@ -420,14 +346,15 @@ impl ServerSession {
     pub(super) fn start(setup: &Setup, timeout: Duration) -> Result<Self, TargetError> {
         let asked = setup.options.map_size;
         let offered = asked.unwrap_or(OFFERED_MAP);
-        let first = setup.emulator.as_ref().map_or(StartAt::Input, |emulator| emulator.start);
-        let start = |map| match Self::start_with(setup, timeout, map, first) {
-            Err(TargetError::Emulator(EmulatorError::NoStart { .. }))
-                if first == StartAt::Input =>
-            {
-                Self::start_with(setup, timeout, map, StartAt::Entry)
+        let start = |map| {
+            let (last, first) = setup.way.starts().split_last().unwrap_or((&StartAt::Input, &[]));
+            for at in first {
+                match Self::start_with(setup, timeout, map, *at) {
+                    Err(TargetError::Emulator(EmulatorError::NoStart { .. })) => {}
+                    started => return started,
+                }
             }
-            started => started,
+            Self::start_with(setup, timeout, map, *last)
         };
         match start(offered)? {
             Startup::Ready(session) => Ok(*session),
@@ -580,18 +507,9 @@ fn launch(
         (status_theirs.as_fd(), STATUS_FD),
         (offers.channel.fd(), channel::TARGET_FD),
     ];
-    if let Some(native) = &setup.native {
-        native.check_files()?;
-        let variables = native.variables(&env);
-        env.extend(variables.into_iter().map(|(name, value)| (name, Some(value))));
-        fds.push((native.table(), native::TABLE_FD));
-    }
-    setup.add_runtime(&mut env);
-    let mut argv = setup.argv.clone();
-    if let Some(emulator) = &setup.emulator {
-        env.extend(emulator.variables(&setup.input, at));
-        argv = emulator.command(&argv, true);
-    }
+    setup.way.add_server(&mut env, &setup.input, at)?;
+    fds.extend(setup.way.descriptor());
+    let argv = setup.way.command(&setup.argv, true);
     let process = process::launch(Launch {
         argv: &argv,
         env: &env,

@@ -37,6 +37,7 @@ mod scratch;
 mod seen;
 mod sites;
 pub mod trace;
+mod way;
 mod words;
 
 pub use direct::Direct;

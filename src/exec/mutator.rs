@@ -222,7 +222,7 @@ impl Partner {
         map.words_mut(field::MAGIC, 2).copy_from_slice(&[MAGIC, VERSION]);
         let mut env = setup.base_env();
         env.push((ENV.into(), Some(OsString::from(TARGET_FD.to_string()))));
-        setup.add_runtime(&mut env);
+        setup.way().add_runtime(&mut env);
         let strays = Strays::default();
         let process = process::launch(Launch {
             argv: &setup.argv,

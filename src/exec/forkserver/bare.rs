@@ -105,7 +105,8 @@ impl ForkServer {
         input: &[u8],
         exit: ExitKind,
     ) -> Result<ExitKind, NoRun> {
-        if self.setup.native().is_none() || !self.bare.is_due(exit, self.setup.options.show_output)
+        if self.setup.way().copied().is_none()
+            || !self.bare.is_due(exit, self.setup.options.show_output)
         {
             return Ok(exit);
         }
@@ -145,7 +146,7 @@ impl ForkServer {
         };
         runs.leave_detours();
         self.end_idle_child(Child::Lasting);
-        let lost = match self.setup.native().is_some_and(Native::counts_blocks) {
+        let lost = match self.setup.way().copied().is_some_and(Native::counts_blocks) {
             true => "hit counts and edges, and the domains perf and slow count nothing",
             false => "hit counts and edges",
         };

@@ -134,7 +134,7 @@ impl ForkServer {
         let (cases, look) = (self.takes_cases(), self.look(each));
         if !cases {
             let input = inputs.next().unwrap_or_default();
-            let is_sparing = self.setup.native().is_some() && !each && !self.logs;
+            let is_sparing = self.setup.way().copied().is_some() && !each && !self.logs;
             let mut end =
                 if is_sparing { self.run_sparingly(input)? } else { self.run_once(input)? };
             end.exit = self.end_without_breakpoints(input, end.exit)?;

@@ -25,7 +25,7 @@ pub(super) enum ModeNote {
 impl ForkServer {
     /// Notes about the current session that were not reported before.
     pub(super) fn notes_of_session(&mut self) -> Vec<String> {
-        let emulated = self.setup.emulation().map(|text| (ModeNote::Emulated, text));
+        let emulated = self.setup.way().note().map(|text| (ModeNote::Emulated, text));
         let found =
             [emulated, self.no_channel(), self.counters(), self.late_module(), self.idle_ends()];
         let new = found.into_iter().flatten().filter(|(kind, _)| self.reported.insert(*kind));
