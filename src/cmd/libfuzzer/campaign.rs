@@ -327,7 +327,9 @@ impl<'a> Campaign<'a> {
                 {
                     eprint_line(&format!("WARNING: cannot write to {}: {error}", folder.display()));
                 }
-                lines.new_input(&content, operations(&path));
+                let execs = part_of(&path, "execs:").and_then(|number| number.parse().ok());
+                let operations = part_of(&path, "op:").unwrap_or_default();
+                lines.new_input(&content, operations, execs.unwrap_or_default());
             }
             Event::CrashSaved { path, .. } => return self.failing("crash", &path, order, lines),
             Event::HangSaved { path, .. } => return self.failing("timeout", &path, order, lines),
@@ -421,11 +423,10 @@ fn report_of(harness: &Path, order: &Order, input: &Path) -> io::Result<(Option<
     Ok((output.status.code().map(|code| code as u8), output.stderr))
 }
 
-/// The operator in the name of a find.
-fn operations(path: &Path) -> &str {
+/// A part of the name of a find, such as the operator or the number of runs before it.
+fn part_of<'a>(path: &'a Path, key: &str) -> Option<&'a str> {
     let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
-    let part = name.split(',').find_map(|part| part.strip_prefix("op:"));
-    part.unwrap_or_default()
+    name.split(',').find_map(|part| part.strip_prefix(key))
 }
 
 /// Command line and environment of the campaign.

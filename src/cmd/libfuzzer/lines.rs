@@ -151,8 +151,12 @@ impl Lines {
         if self.forks { self.fork_status() } else { self.status("pulse", "") }
     }
 
-    /// An input was saved; `operations` made it.
-    pub(super) fn new_input(&mut self, content: &[u8], operations: &str) {
+    /// An input was saved; `operations` made it, in the run number `execs` (0: unknown).
+    pub(super) fn new_input(&mut self, content: &[u8], operations: &str, execs: u64) {
+        // Of several campaigns each has numbers of its own.
+        if !self.forks {
+            self.last.runs.execs = self.last.runs.execs.max(execs.min(self.most_runs));
+        }
         let size = content.len() as u64;
         (self.inputs, self.bytes) = (self.inputs + 1, self.bytes + size);
         self.longest = self.longest.max(size);
