@@ -45,12 +45,15 @@ pub(super) fn run(program: &str, words: Vec<OsString>) -> Result<ExitCode, Failu
     if order.flag("help") {
         return super::print(&options::help());
     }
+    let is_replay = !order.folders.is_empty() && order.folders.iter().all(|path| path.is_file());
     match () {
         () if order.flag("merge") || order.flag("set_cover_merge") => {
             campaign::checked(&order, || merge::run(&harness, &order))
         }
         () if order.flag("minimize_crash") => minimize::shorten(&harness, &order),
         () if order.flag("cleanse_crash") => minimize::cleanse(&harness, &order),
+        () if is_replay && order.number("jobs") > 0 => jobs::run(&harness, &order),
+        () if is_replay => campaign::run_by_harness(&harness, &order),
         () => campaign::checked(&order, || campaign::fuzz(&harness, &order)),
     }
 }

@@ -103,7 +103,7 @@ pub(super) fn run(program: &str, words: Vec<OsString>) -> Result<ExitCode, Failu
     let mut dockerfile = Dockerfile::parse(&project.dockerfile, &places);
     say(false, &format!("[*] Copying the sources to {}", source.display()));
     project.stage(&mut dockerfile, &source, &output)?;
-    fetch(&dockerfile, &args)?;
+    fetch(&dockerfile, &args, &source)?;
     link_tools(&tools).map_err(|error| cannot_write(&tools, &error))?;
     for other in &dockerfile.others {
         say(false, &format!("[!] Not run of the Dockerfile: {other}"));
@@ -236,9 +236,13 @@ impl Project {
 }
 
 /// Makes the sources that the Dockerfile clones.
-fn fetch(dockerfile: &Dockerfile, args: &Args) -> Result<(), Failure> {
+fn fetch(dockerfile: &Dockerfile, args: &Args, source: &Path) -> Result<(), Failure> {
     let mut missing = Vec::new();
     for clone in &dockerfile.clones {
+        if !clone.to.starts_with(source) {
+            say(false, &format!("[!] Not cloned: {}: it is outside of $SRC", clone.line()));
+            continue;
+        }
         let name = clone.to.file_name().unwrap_or_default().to_string_lossy();
         let given = args.source.iter().filter_map(|word| word.split_once('='));
         let given = given.filter(|(given, _)| *given == name).map(|(_, folder)| folder).next_back();

@@ -141,8 +141,8 @@ fn a_project_of_oss_fuzz_is_built_from_given_or_cloned_sources() {
     dir.write(
         "projects/parser/Dockerfile",
         format!(
-            "FROM gcr.io/oss-fuzz-base/base-builder\nRUN git clone file://{} parser\nRUN wget http://h/x\n\
-             WORKDIR parser\nCOPY build.sh *.dict seeds.zip $SRC/\n",
+            "FROM gcr.io/oss-fuzz-base/base-builder\nRUN git clone file://{} /src/parser\nRUN wget http://h/x\n\
+             WORKDIR /src/parser\nCOPY build.sh *.dict seeds.zip $SRC/\n",
             upstream.display()
         ),
     );

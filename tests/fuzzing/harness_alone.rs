@@ -36,6 +36,19 @@ fn new_inputs_are_in_the_first_folder_and_the_lines_are_libfuzzers() {
 }
 
 #[test]
+fn files_are_run_by_each_job_and_without_a_fork() {
+    let dir = TestDir::with_seed("(");
+    dir.write("bad", "BUG!");
+    dir.write("good", "[");
+    alone(&dir, "-jobs=2 good in/seed").run().expect(0).says("Job 1 exited with exit code 0");
+    assert!(dir.text("fuzz-0.log").contains("Running: good"));
+    alone(&dir, "-jobs=1 bad").run().expect(1).says("Job 0 exited with exit code 77");
+    alone(&dir, "-fork=1 bad").run().expect(77).says("Running: bad");
+    let done = alone(&dir, "-max_total_time=60 in").run().expect(77);
+    assert!(!done.err.contains("Running: "), "{}", done.err);
+}
+
+#[test]
 fn a_seed_that_hangs_ends_it_with_70_and_an_artifact() {
     let dir = TestDir::with_seed("A");
     dir.write("in/slow", "hang");

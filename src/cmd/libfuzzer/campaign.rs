@@ -53,7 +53,7 @@ pub(super) fn checked(
 /// Fuzzes until a limit, a signal or a failing input.
 pub(super) fn fuzz(harness: &Path, order: &Order) -> Result<ExitCode, Failure> {
     if order.number("runs") == 0 {
-        return run_corpus(harness, order);
+        return run_by_harness(harness, order);
     }
     if order.number("jobs") > 0 {
         return super::jobs::run(harness, order);
@@ -177,10 +177,10 @@ fn words_of(order: &Order) -> Result<Option<usize>, String> {
     Ok(Some(words))
 }
 
-/// The harness runs its corpus by itself.
-fn run_corpus(harness: &Path, order: &Order) -> Result<ExitCode, Failure> {
+/// The harness runs its corpus, or single files, by itself.
+pub(super) fn run_by_harness(harness: &Path, order: &Order) -> Result<ExitCode, Failure> {
     let mut command = Command::new(harness);
-    let run = command.args(order.words_without(&[])).status();
+    let run = command.args(order.words_without(&["jobs", "workers", "fork"])).status();
     let status = run.map_err(|error| cannot("start the harness", &error))?;
     Ok(ExitCode::from(status.code().map_or(77, |code| code as u8)))
 }
@@ -320,7 +320,7 @@ impl<'a> Campaign<'a> {
             Event::Started if !is_part => lines.started(),
             Event::Tick(snapshot) if !is_part => lines.tick(*snapshot),
             Event::Stopped { snapshot, .. } if !is_part => lines.tick(*snapshot),
-            Event::SeedSaved { path, source: Source::Own, .. } => {
+            Event::SeedSaved { path, source: Source::Own, new_edge, .. } => {
                 let Ok(content) = fs::read(&path) else { return None };
                 if let Some(folder) = order.folders.first()
                     && let Err(error) = files::save_input(folder, &content)
@@ -329,7 +329,7 @@ impl<'a> Campaign<'a> {
                 }
                 let execs = part_of(&path, "execs:").and_then(|number| number.parse().ok());
                 let operations = part_of(&path, "op:").unwrap_or_default();
-                lines.new_input(&content, operations, execs.unwrap_or_default());
+                lines.new_input(&content, operations, execs.unwrap_or_default(), new_edge);
             }
             Event::CrashSaved { path, .. } => return self.failing("crash", &path, order, lines),
             Event::HangSaved { path, .. } => return self.failing("timeout", &path, order, lines),
@@ -397,7 +397,10 @@ fn said_of(
         Some(TIMEOUT) => "timeout",
         _ => kind,
     };
-    let _ = io::stderr().lock().write_all(&text);
+    // The file of the campaign is gone when the user reads this.
+    let lines = text.split_inclusive(|byte| *byte == b'\n');
+    let lines = lines.filter(|line| !line.starts_with(b"Running: "));
+    let _ = io::stderr().lock().write_all(&lines.flatten().copied().collect::<Vec<u8>>());
     if !text.windows(8).any(|part| part == b"SUMMARY:") {
         let what = match kind {
             "timeout" => format!("timeout after {} seconds", order.number("timeout")),

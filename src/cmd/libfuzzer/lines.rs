@@ -35,6 +35,8 @@ pub(super) struct Lines {
     pub(super) failed: BTreeMap<&'static str, u64>,
     pub(super) last_failed: Option<&'static str>,
     pub(super) new_inputs: u64,
+    /// Those after the last numbers.
+    features_since: u64,
 }
 
 impl Lines {
@@ -54,6 +56,7 @@ impl Lines {
             failed: BTreeMap::new(),
             last_failed: None,
             new_inputs: 0,
+            features_since: 0,
         }
     }
 
@@ -140,6 +143,7 @@ impl Lines {
         // Seeds are run several times, also beyond the limit; tools look for the limit itself.
         snapshot.runs.execs = snapshot.runs.execs.min(self.most_runs);
         self.last = snapshot;
+        self.features_since = 0;
         if self.is_new {
             self.first();
         }
@@ -151,8 +155,17 @@ impl Lines {
         if self.forks { self.fork_status() } else { self.status("pulse", "") }
     }
 
-    /// An input was saved; `operations` made it, in the run number `execs` (0: unknown).
-    pub(super) fn new_input(&mut self, content: &[u8], operations: &str, execs: u64) {
+    /// An input was saved; `operations` made it, in the run number `execs` (0: unknown). It has a feature at least that
+    /// the numbers of the last look do not count, and an edge if `has_edge`.
+    pub(super) fn new_input(
+        &mut self,
+        content: &[u8],
+        operations: &str,
+        execs: u64,
+        has_edge: bool,
+    ) {
+        self.last.coverage.edges_found += u64::from(has_edge);
+        self.features_since += 1;
         // Of several campaigns each has numbers of its own.
         if !self.forks {
             self.last.runs.execs = self.last.runs.execs.max(execs.min(self.most_runs));
@@ -174,7 +187,8 @@ impl Lines {
     /// Zeros are left out, as in libFuzzer.
     fn status(&self, what: &str, more: &str) {
         let Snapshot { coverage, runs, .. } = &self.last;
-        let features = (coverage.edges_found as f64 * coverage.bits_per_edge.max(1.0)) as u64;
+        let features = (coverage.edges_found as f64 * coverage.bits_per_edge.max(1.0)) as u64
+            + self.features_since;
         let mut line = format!("#{}\t{what:<6}", runs.execs);
         if coverage.edges_found > 0 {
             line.push_str(&format!(" cov: {} ft: {features}", coverage.edges_found));

@@ -1,7 +1,7 @@
 //! What a `Dockerfile` of OSS-Fuzz prepares for `build.sh`: sources, further files, variables. Only these are read of
 //! it; nothing runs as root, and no package is installed.
 
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 
 /// The instructions that matter, in their order.
 #[derive(Debug, Default, Eq, PartialEq)]
@@ -54,7 +54,10 @@ impl Dockerfile {
         for line in lines(text) {
             let (instruction, rest) = line.split_once(char::is_whitespace).unwrap_or((&line, ""));
             match &*instruction.to_ascii_uppercase() {
-                "WORKDIR" => read.folder = read.folder.join(expanded(rest.trim(), &known)),
+                "WORKDIR" => {
+                    let folder = expanded(rest.trim().trim_matches(['"', '\'']), &known);
+                    read.folder = below(&read.folder, &folder);
+                }
                 "COPY" | "ADD" => read.copy(&expanded(rest, &known)),
                 "ENV" | "ARG" => {
                     let (name, value) = rest.trim().split_once(['=', ' ']).unwrap_or((rest, ""));
@@ -79,7 +82,8 @@ impl Dockerfile {
         let words: Vec<String> = words.into_iter().filter(|word| !word.starts_with("--")).collect();
         if let Some((to, from)) = words.split_last().filter(|(_, from)| !from.is_empty()) {
             let into_folder = to.ends_with('/') || to == "." || from.len() > 1;
-            self.copies.push(Copies { from: from.to_vec(), to: self.folder.join(to), into_folder });
+            let to = below(&self.folder, to);
+            self.copies.push(Copies { from: from.to_vec(), to, into_folder });
         }
     }
 
@@ -93,7 +97,7 @@ impl Dockerfile {
             let words: Vec<&str> = words.iter().map(String::as_str).collect();
             match &*words {
                 [] => {}
-                ["cd", to] => folder = folder.join(to),
+                ["cd", to] => folder = below(&folder, to),
                 ["git", "clone", rest @ ..] => match cloned(rest, &folder) {
                     Some(clone) => self.clones.push(clone),
                     None => self.others.push(words.join(" ")),
@@ -107,6 +111,21 @@ impl Dockerfile {
             }
         }
     }
+}
+
+/// A path as seen from a folder, without `.` and `..`.
+fn below(folder: &Path, path: &str) -> PathBuf {
+    let mut plain = PathBuf::new();
+    for part in folder.join(path).components() {
+        match part {
+            Component::ParentDir => {
+                plain.pop();
+            }
+            Component::CurDir => {}
+            part => plain.push(part),
+        }
+    }
+    plain
 }
 
 /// Options of `git clone` whose value is a word of its own.
@@ -133,7 +152,7 @@ fn cloned(words: &[&str], folder: &Path) -> Option<Clone> {
         _ => return None,
     };
     kept.push(url.to_owned());
-    Some(Clone { words: kept, to: folder.join(to) })
+    Some(Clone { words: kept, to: below(folder, to) })
 }
 
 /// Lines without comments; one that ends in a backslash goes on in the next.
@@ -153,9 +172,14 @@ fn lines(text: &str) -> Vec<String> {
     lines
 }
 
-/// `$NAME` and `${NAME}` replaced; unknown ones stay.
+/// `$NAME` and `${NAME}` replaced, and paths below the folders that a container has for `SRC`, `WORK` and `OUT`;
+/// unknown variables stay.
 fn expanded(text: &str, known: &[(String, String)]) -> String {
     let mut text = text.to_owned();
+    for (name, folder) in [("SRC", "/src"), ("WORK", "/work"), ("OUT", "/out")] {
+        let Some((_, ours)) = known.iter().find(|(known, _)| known == name) else { continue };
+        text = with_folder(&text, folder, ours);
+    }
     // A longer name first: SRC would be found in SRC_DIR.
     let mut known: Vec<_> = known.iter().rev().collect();
     known.sort_by_key(|(name, _)| std::cmp::Reverse(name.len()));
@@ -165,9 +189,48 @@ fn expanded(text: &str, known: &[(String, String)]) -> String {
     text
 }
 
+/// Replaces a folder where a path begins with it.
+fn with_folder(text: &str, folder: &str, ours: &str) -> String {
+    let (mut replaced, mut rest) = (String::new(), text);
+    while let Some(at) = rest.find(folder) {
+        let is_part = |c: char| c.is_alphanumeric() || "._-/}$".contains(c);
+        let (before, after) = (&rest[..at], &rest[at + folder.len()..]);
+        let starts = !before.ends_with(is_part);
+        let ends = !after.starts_with(|c: char| c != '/' && is_part(c));
+        replaced.push_str(before);
+        replaced.push_str(if starts && ends { ours } else { folder });
+        rest = after;
+    }
+    replaced + rest
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn folders_of_a_container_are_ours() {
+        let known =
+            [("SRC".to_owned(), "/o/src".to_owned()), ("OUT".to_owned(), "/o/out".to_owned())];
+        for (text, wanted) in [
+            ("git clone u /src/lz4", "git clone u /o/src/lz4"),
+            ("a /src", "a /o/src"),
+            ("b=/out;/src/x", "b=/o/out;/o/src/x"),
+            ("$SRC/src/srcs /usr/src/x /srcs ./src", "/o/src/src/srcs /usr/src/x /srcs ./src"),
+        ] {
+            assert_eq!(expanded(text, &known), wanted);
+        }
+        let outside = Dockerfile::parse("COPY a ../../etc/x\n", &[("SRC", Path::new("/s"))]);
+        assert_eq!(outside.copies[0].to, Path::new("/etc/x"));
+        let read = Dockerfile::parse(
+            "RUN git clone u /src/lz4\nWORKDIR \"/src/lz4\"\n",
+            &[("SRC", Path::new("/s"))],
+        );
+        assert_eq!(
+            (read.clones[0].to.to_str(), read.folder.to_str()),
+            (Some("/s/lz4"), Some("/s/lz4"))
+        );
+    }
 
     #[test]
     fn sources_files_and_packages_are_found() {
@@ -193,7 +256,7 @@ mod tests {
         assert_eq!(read.folder, Path::new("/s/libpng"));
         let places: Vec<_> =
             read.copies.iter().map(|copy| (copy.to.to_str().unwrap(), copy.into_folder)).collect();
-        assert_eq!(places, [("/s/", true), ("/s/libpng/x", false), ("/s/libpng/./", true)]);
+        assert_eq!(places, [("/s", true), ("/s/libpng/x", false), ("/s/libpng", true)]);
         assert_eq!(read.copies[2].from, ["a b"]);
         assert_eq!(read.others, ["wget http://h/x"]);
         assert_eq!(read.variables[1], ("ROOT".to_owned(), "/s/libpng".to_owned()));
