@@ -135,7 +135,7 @@ impl Assets {
     }
 }
 
-/// What `runtime/where.c` has in place of a path, and its room.
+/// Text of `runtime/where.c` that a path replaces, and its room.
 const PATH_TEXT: &[u8] = b"@path of ffuzz@";
 const PATH_ROOM: usize = 4096;
 

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-/// Number of runs after which the share is looked at.
+/// Number of runs between two checks of the share.
 const RUNS: u64 = 100;
 
 /// The numbers of the last look.

@@ -2,7 +2,7 @@
 //! what all show, and these are put into the output folder.
 //!
 //! What was traced is in a journal in the output folder, so an interrupted minimization goes on with it. A merge
-//! is the same with inputs that are kept already, and libFuzzer's control file in place of the journal.
+//! is the same with inputs that are kept already, and libFuzzer's control file instead of the journal.
 //! The choice itself is in [`crate::engine::minimize::cover`].
 
 mod control;

@@ -160,7 +160,7 @@ struct Session<'a, 'b> {
 
 impl Session<'_, '_> {
     fn go_on(&mut self, watched: &mut WatchedFolders, stop: &Stop) -> Result<(), CminError> {
-        // When all files were looked at last, and how long that took.
+        // Time of the last check of all files, and its duration.
         let (mut last, mut effort) = (Instant::now(), Duration::ZERO);
         while !stop.asked() {
             let start = Instant::now();
@@ -202,7 +202,7 @@ impl Session<'_, '_> {
                     self.listener.warns(&skipped(&error));
                     continue;
                 }
-                // The file was emptied after the look, and is looked at again.
+                // The file was emptied after the check, and is checked again.
                 Ok(()) if candidate.bytes.is_empty() => continue,
                 Ok(()) => {}
             }

@@ -152,7 +152,7 @@ pub fn read_sized(path: &Path, size: u64, bytes: &mut Vec<u8>) -> Result<(), Inp
     let size = size.min(MAX_INPUT as u64) as usize;
     // One byte more: a read that does not fill the buffer has seen the end.
     bytes.resize((size + 1).min(MAX_INPUT), 0);
-    // What has become a FIFO since does not block, and a device ends after so many bytes.
+    // What has become a FIFO since does not block, and a device is read up to a limit.
     let opened = OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK).open(path);
     match opened.and_then(|mut file| file.read(bytes)) {
         Ok(count) if count == size => {

@@ -81,6 +81,10 @@ fn bugs_are_new_once_and_services_show_them() {
     let job = job.env("GITHUB_ACTIONS", "true").env("GITHUB_STEP_SUMMARY", "step.md");
     dir.write("step.md", "before\n");
     let done = job.run().expect(77).says("2 new bugs, 0 known").says("lex_fuzzer: ");
+    dir.ffuzz("ci --time 1 --archive none.zip out/lex_fuzzer")
+        .run()
+        .expect(0)
+        .says("There was no archive");
     let lines: Vec<&str> = done.out.lines().filter(|line| line.starts_with("::error ")).collect();
     assert!(
         lines.len() == 2 && lines[0].starts_with("::error file=src/parse.c,line="),
@@ -295,5 +299,21 @@ fn a_signal_ends_the_search_and_the_results_are_written() {
     running.wait_for("The run was interrupted.");
     running.finish();
     assert!(dir.text("m.md").contains("The run was interrupted."));
-    assert!(dir.path("state.zip").exists());
+    // What the next run begins with is not less than what this one began with.
+    dir.write("corpus/parse_fuzzer/crash", "abc");
+    dir.write("corpus/parse_fuzzer/good", "xy");
+    dir.ffuzz("ci --time 1 -j 2 --corpus corpus --save state.zip out").run().expect(77);
+    let saved = dir.names("ffuzz-ci/parse_fuzzer/next").len();
+    let again = "ci --time 600 -j 2 --archive state.zip --save state.zip out";
+    for text in ["parse_fuzzer: ", "lex_fuzzer: "] {
+        let mut running = dir.ffuzz(again).start();
+        running.wait_for(text);
+        running.signal(nix::sys::signal::Signal::SIGTERM);
+        running.finish();
+    }
+    let done = dir.ffuzz("ci --time 1 -j 2 --archive state.zip out").run().expect(0);
+    done.says("1 known").says(" crashes of earlier runs");
+    let kept = dir.names("ffuzz-ci/archive/parse_fuzzer/corpus").len();
+    assert!(saved > 0 && kept >= saved, "{kept} of {saved}");
+    assert!(!dir.names("ffuzz-ci/archive/parse_fuzzer/crashes").is_empty());
 }

@@ -154,7 +154,7 @@ pub struct Seed {
     pub compared: u32,
     /// It holds checksums, or what else has to follow other bytes: its mutants are repaired.
     pub has_fields: bool,
-    /// Fields that the search knew when this was looked at.
+    /// Fields that the search knew at the last check of this seed.
     pub known_fields: u32,
     /// Numbers in it that count other bytes of it were looked for.
     pub measured: bool,

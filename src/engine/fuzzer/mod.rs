@@ -103,7 +103,7 @@ pub struct Fuzzer<M> {
     /// A run that takes long may be what it looks for.
     wants_slow: bool,
     pub(super) tactics: Bandit,
-    /// Foreign mutators have this turn in place of havoc.
+    /// Foreign mutators have this turn instead of havoc.
     pub(super) is_custom_turn: bool,
     pub(super) text_units: Bandit,
     /// Whether mutants of seeds with fields are repaired, see `stage/repair.rs`.

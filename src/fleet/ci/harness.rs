@@ -350,7 +350,13 @@ impl Harness {
         lines.filter_map(stopped).last()
     }
 
-    /// What the archive is to have of it, by the names there.
+    /// Whether its corpus was run, so that its folders have all that the last archive has.
+    pub(super) fn has_corpus(&self) -> bool {
+        self.folder.join(CORPUS).is_dir()
+    }
+
+    /// What the archive is to have of it, by the names there. A run that the user ends loses nothing: then inputs are not
+    /// minimized, and crashes of the last archive stay, whether they were run or not.
     pub(super) fn files(
         &self,
         settings: &Settings,
@@ -361,23 +367,33 @@ impl Harness {
         let queues = find::queues(&self.folder.join(OUT)).unwrap_or_default();
         folders.extend(queues);
         self.minimize(settings, &folders, &next, stop)?;
+        let is_whole = !stop.asked();
+        let inputs: Vec<PathBuf> = match is_whole {
+            true => inputs::list(&next).unwrap_or_default(),
+            false => {
+                folders.iter().flat_map(|from| inputs::list(from).unwrap_or_default()).collect()
+            }
+        };
         let mut files = Vec::new();
         let named = |folder: &str, number: usize| format!("{}/{folder}/{number:06}", self.name);
-        for (number, path) in inputs::list(&next).unwrap_or_default().into_iter().enumerate() {
+        for (number, path) in inputs.into_iter().enumerate() {
             files.push((named(CORPUS, number), path));
         }
-        for (number, bug) in self.report.bugs.iter().enumerate() {
+        let of_bug = |bug: &Bug| {
             let folder = self.folder.join(FOLDER).join(&bug.id);
             let input = ["minimized", "input"].map(|name| folder.join(name));
-            files.extend(
-                input
-                    .into_iter()
-                    .find(|path| path.is_file())
-                    .map(|path| (named(CRASHES, number), path)),
-            );
+            input.into_iter().find(|path| path.is_file())
+        };
+        let mut crashes: Vec<PathBuf> = self.report.bugs.iter().filter_map(of_bug).collect();
+        if !is_whole {
+            let places = [self.archived.join(CRASHES), self.folder.join(CRASHING)];
+            crashes.extend(places.iter().flat_map(|from| inputs::list(from).unwrap_or_default()));
+        }
+        for (number, path) in crashes.into_iter().enumerate() {
+            files.push((named(CRASHES, number), path));
         }
         let coverage = self.folder.join(COVERAGE);
-        if coverage.is_file() {
+        if is_whole && coverage.is_file() {
             files.push((format!("{}/{COVERAGE}", self.name), coverage));
         }
         Ok(files)

@@ -181,6 +181,9 @@ pub fn run(
         harnesses.push(harness);
     }
     let mut notes = Vec::new();
+    if let Some(archive) = settings.archive.as_ref().filter(|archive| !archive.exists()) {
+        notes.push(format!("There was no archive to begin with: {}.", archive.display()));
+    }
     if let Some(base) = &settings.base {
         leave_out(&mut harnesses, &Change::since(base, &settings.root)?, base, &mut notes);
     }
@@ -327,13 +330,19 @@ fn save(
     let mut state = State::default();
     let mut files = Vec::new();
     for harness in &results.harnesses {
-        let name = &harness.name;
-        if harness.is_active() {
+        let (name, before) = (&harness.name, results.before.harnesses.get(&harness.name));
+        if harness.is_active() && harness.has_corpus() {
             files.extend(harness.files(settings, stop)?);
             let bugs = harness.report.bugs.iter();
-            let bugs = bugs.flat_map(|bug| harness.names(bug).cloned()).collect();
-            state.harnesses.insert(name.clone(), HarnessState { bugs, edges: harness.edges });
-        } else if let Some(before) = results.before.harnesses.get(name) {
+            let mut bugs: BTreeSet<String> =
+                bugs.flat_map(|bug| harness.names(bug).cloned()).collect();
+            let mut edges = harness.edges;
+            if let Some(before) = before.filter(|_| stop.asked()) {
+                bugs.extend(before.bugs.iter().cloned());
+                edges = edges.max(before.edges);
+            }
+            state.harnesses.insert(name.clone(), HarnessState { bugs, edges });
+        } else if let Some(before) = before {
             files.extend(harness::files_in(&unpacked.join(name), name));
             state.harnesses.insert(name.clone(), before.clone());
         }
