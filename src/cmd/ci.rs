@@ -14,7 +14,7 @@ use super::fuzz::values;
 use super::oss_build::outputs;
 use super::tool::{replace, say};
 use crate::config::env::Environment;
-use crate::crashes::forms::{self, Suite, Summary};
+use crate::crashes::forms::{self, Suite};
 use crate::fleet::ci::{self, CiError, Results, Settings};
 use crate::sys::stop::Stop;
 use crate::sys::{affinity, file};
@@ -169,7 +169,7 @@ fn write_forms(
     environment: &Environment,
 ) -> Result<(), Failure> {
     let findings: Vec<_> = suites.iter().flat_map(|suite| suite.findings.iter().copied()).collect();
-    let page = forms::summary(suites, &Summary { notes: results.notes.clone() }, root);
+    let page = forms::summary(suites, &results.notes, root);
     let write = |file: &Option<PathBuf>, text: &dyn Fn() -> String| match file {
         Some(file) => replace(file, text().as_bytes()),
         None => Ok(()),

@@ -43,15 +43,20 @@ fn repository_with_harnesses() -> TestDir {
     }
     std::fs::create_dir(dir.path("out")).unwrap();
     for name in ["parse", "lex"] {
-        let (library, harness) = (format!("src/{name}.c"), format!("fuzz/{name}_fuzzer.c"));
-        let output = format!("out/{name}_fuzzer");
-        compile(&dir, &["-g", "-O1", "-fsanitize=fuzzer", &library, &harness, "-o", &output]);
+        build(&dir, name);
     }
     git(&dir, &["init", "-q"]);
     dir.write(".gitignore", "out\nffuzz-ci\n*.zip\n");
     git(&dir, &["add", "."]);
     commit(&dir);
     dir
+}
+
+/// Builds the harness of `src/NAME.c` again.
+fn build(dir: &TestDir, name: &str) {
+    let (library, harness) = (format!("src/{name}.c"), format!("fuzz/{name}_fuzzer.c"));
+    let output = format!("out/{name}_fuzzer");
+    compile(dir, &["-g", "-O1", "-fsanitize=fuzzer", &library, &harness, "-o", &output]);
 }
 
 fn compile(dir: &TestDir, words: &[&str]) {
@@ -131,18 +136,7 @@ fn bugs_are_new_once_and_services_show_them() {
     assert_eq!(dir.text("step.md"), format!("before\n{page}"));
     // With what was saved, also after the lines have moved, the bugs are known.
     dir.write("src/parse.c", format!("\n\n\n{BUGGY}"));
-    compile(
-        &dir,
-        &[
-            "-g",
-            "-O1",
-            "-fsanitize=fuzzer",
-            "src/parse.c",
-            "fuzz/parse_fuzzer.c",
-            "-o",
-            "out/parse_fuzzer",
-        ],
-    );
+    build(&dir, "parse");
     let again =
         dir.ffuzz("ci --time 2 -j 2 --archive state.zip --save state.zip --sarif t.json out");
     let done = again.run().expect(0).says("0 new bugs, 2 known");
@@ -150,18 +144,7 @@ fn bugs_are_new_once_and_services_show_them() {
     assert_eq!(prints(&json(&dir, "t.json")), prints(&sarif));
     // What was repaired is not reported, and not kept.
     dir.write("src/parse.c", BUGGY.replace("abort()", "return"));
-    compile(
-        &dir,
-        &[
-            "-g",
-            "-O1",
-            "-fsanitize=fuzzer",
-            "src/parse.c",
-            "fuzz/parse_fuzzer.c",
-            "-o",
-            "out/parse_fuzzer",
-        ],
-    );
+    build(&dir, "parse");
     let again = dir.ffuzz("ci --time 2 -j 2 --archive state.zip out");
     again.run().expect(0).says("0 new bugs, 1 known");
     // Without an archive a list in the repository tells what is known.

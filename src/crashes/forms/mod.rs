@@ -16,7 +16,7 @@ pub use annotations::annotations;
 pub use code_quality::code_quality;
 pub use junit::junit;
 pub use sarif::sarif;
-pub use summary::{Summary, summary};
+pub use summary::summary;
 
 /// Folders that stand at the root of a source tree.
 const MARKS: [&str; 4] = [".git", ".hg", ".svn", ".jj"];

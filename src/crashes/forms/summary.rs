@@ -11,16 +11,9 @@ const MOST_FRAMES: usize = 8;
 /// Letters of a text of the target.
 const LONGEST: usize = 200;
 
-/// What the page says of the run as a whole.
-#[derive(Clone, Debug, Default)]
-pub struct Summary {
-    /// Sentences below the table.
-    pub notes: Vec<String>,
-}
-
-/// The page: one sentence, a table of harnesses, new bugs with their stacks, known ones in a list.
+/// The page: one sentence, a table of harnesses with `notes` below it, new bugs with their stacks, known ones in a list.
 #[must_use]
-pub fn summary(suites: &[Suite<'_>], whole: &Summary, root: &Path) -> String {
+pub fn summary(suites: &[Suite<'_>], notes: &[String], root: &Path) -> String {
     let findings: Vec<&Finding<'_>> = suites.iter().flat_map(|suite| &suite.findings).collect();
     let (new, known): (Vec<&Finding<'_>>, Vec<_>) =
         findings.into_iter().partition(|finding| finding.is_new());
@@ -43,7 +36,7 @@ pub fn summary(suites: &[Suite<'_>], whole: &Summary, root: &Path) -> String {
         ".\n\n| harness | runs | seconds | edges | corpus | bugs |\n|---|---|---|---|---|---|\n",
     );
     suites.iter().for_each(|suite| row(&mut text, suite));
-    for note in &whole.notes {
+    for note in notes {
         let _ = write!(text, "\n{}\n", plain(note));
     }
     if !new.is_empty() {
@@ -147,7 +140,7 @@ mod tests {
     #[test]
     fn a_page_has_the_harnesses_and_the_new_bugs() {
         let notes = vec!["Ended early.".to_owned()];
-        let text = example::with(|suites| summary(suites, &Summary { notes }, Path::new("/src")));
+        let text = example::with(|suites| summary(suites, &notes, Path::new("/src")));
         assert_eq!(
             text,
             "## Fuzzing\n\n3 harnesses: **1 new bug**, 1 known, 1 that do not run.\n\n\

@@ -63,6 +63,8 @@ pub struct Harness {
     pub(super) shown: String,
     /// Its results.
     pub(super) folder: PathBuf,
+    /// It was built with the domain `diff`.
+    knows_change: bool,
     /// What the last archive has of it.
     archived: PathBuf,
     pub(super) fate: Fate,
@@ -115,7 +117,9 @@ impl Harness {
         let folder = results.join(&name);
         fs::create_dir_all(&folder)
             .map_err(|source| CiError::Write { path: folder.clone(), source })?;
+        let content = fs::read(&path).map_err(read)?;
         Ok(Self {
+            knows_change: content.windows(DIFF.len()).any(|part| part == DIFF),
             program: path,
             shown: program.display().to_string(),
             archived: unpacked.join(&name),
@@ -302,10 +306,7 @@ impl Harness {
         if workers > 1 {
             argv.extend(["-j".into(), workers.to_string().into()]);
         }
-        let content = fs::read(&self.program).unwrap_or_default();
-        if content.windows(DIFF.len()).any(|part| part == DIFF) {
-            argv.push("-p".into());
-        }
+        argv.extend(self.knows_change.then(|| OsString::from("-p")));
         argv.extend(["--".into(), self.program.clone().into()]);
         let process = self.start(settings, &argv, &self.folder.join(EVENTS))?;
         let now = Instant::now();
