@@ -281,6 +281,11 @@ impl<'a> Campaign<'a> {
                     continue;
                 }
             };
+            // One input ends the run; others that fail until it has ended are not reported.
+            let has_failed = matches!(end, Some(End::Failing(_)));
+            if has_failed && matches!(*event, Event::CrashSaved { .. } | Event::HangSaved { .. }) {
+                continue;
+            }
             if let Some(failing) = self.note(*event, is_part, order, lines)
                 && ending.is_none()
             {
