@@ -11,7 +11,7 @@ use std::process::Command;
 /// Modules of one crate, in the order of `docs/architecture.md`: a module imports only from groups
 /// before its own. Between crates the manifests say it.
 const GROUPS: &[&[&str]] = &[
-    &["engine::comparison", "engine::coverage", "engine::options"],
+    &["engine::comparison", "engine::coverage", "engine::options", "engine::messages"],
     &["engine::domain", "engine::corpus"],
     &["engine::mutate", "engine::minimize"],
     &["engine::executor"],
@@ -79,6 +79,20 @@ const RUNTIME_LAYERS: &[&[&str]] = &[
     &["native/signals"],
     &["native/start"],
     &["heap/heap"],
+    &["net/options", "net/kernel", "net/transcript"],
+    &["net/chance", "net/input"],
+    &["net/files"],
+    &["net/session", "net/netlink"],
+    &["net/sockets"],
+    &[
+        "net/descriptors",
+        "net/waiting",
+        "net/pipes",
+        "net/process",
+        "net/streams",
+        "net/transfer",
+        "net/start",
+    ],
     &["qemu/api"],
     &["qemu/modules", "qemu/calls"],
     &["qemu/warm", "qemu/trail"],
@@ -110,6 +124,13 @@ const RUNTIME_ENTRIES: &[&str] = &[
     "native/copying",
     "preload/start",
     "heap/heap",
+    "net/descriptors",
+    "net/waiting",
+    "net/pipes",
+    "net/process",
+    "net/streams",
+    "net/transfer",
+    "net/start",
 ];
 /// They decide, and neither read a file nor a clock.
 const PURE: &[&str] = &["engine", "crashes/crash"];

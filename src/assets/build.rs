@@ -23,6 +23,8 @@ const NATIVE_DOMAINS: &[&str] = &["mem", "heap", "out", "perf", "slow"];
 /// A plugin of QEMU, which loads it.
 const QEMU: &str = "libffuzz-qemu.so";
 const HEAP: &str = "libffuzz-heap.so";
+/// Stands in for the network.
+const NET: &str = "libffuzz-net.so";
 const OF_INSTRUMENTED: &[&str] =
     &["selective", "callbacks", "comparisons", "exit-hook", "guards", "wrapped"];
 /// The pass that includes those of all domains, and serves declared ones.
@@ -117,6 +119,9 @@ fn runtime(out: &Path, llvm: Option<&Llvm>) -> Vec<(String, PathBuf)> {
     }
     let flags = "-fno-builtin -Wl,-z,now";
     assets.push((HEAP.to_owned(), library(out, llvm, HEAP, &units("heap/"), flags)));
+    let flags = "-fvisibility=hidden -iquote runtime -s -Wl,-z,now -Wl,-Bsymbolic";
+    let parts = [units("net/"), vec!["machine".into()]].concat();
+    assets.push((NET.to_owned(), library(out, llvm, NET, &parts, flags)));
     let flags = "-fvisibility=hidden -iquote runtime -s";
     assets.push((QEMU.to_owned(), library(out, llvm, QEMU, &units("qemu/"), flags)));
     assets.push(("ffuzz-stub.o".into(), object(out, llvm, STUB)));

@@ -28,6 +28,8 @@ pub const NATIVE: &str = "libffuzz-native.so";
 pub const QEMU: &str = "libffuzz-qemu.so";
 /// A heap that shows its misuse, for `LD_PRELOAD`.
 pub const HEAP: &str = "libffuzz-heap.so";
+/// A stand-in for the network, for `LD_PRELOAD`.
+pub const NET: &str = "libffuzz-net.so";
 const RUNTIME: &str = "libffuzz-rt.a";
 
 /// Why the files cannot be used.

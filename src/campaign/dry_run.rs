@@ -97,10 +97,24 @@ impl Campaign {
             outside.output.note_source(Some(dir))?;
         }
         if let Some(first) = starts.first() {
-            self.prepare_mutators(&first.read()?, starts.len(), &state)?;
+            let first = first.read()?;
+            self.show_first_session(&first)?;
+            self.prepare_mutators(&first, starts.len(), &state)?;
         }
         let known = self.state.take_up(state, &starts, &mut self.fuzzer, &mut self.outside);
         Ok((starts, known))
+    }
+
+    /// What a target with a socket does with it is told before the first run.
+    fn show_first_session(&mut self, seed: &[u8]) -> Result<(), CampaignError> {
+        let file = self.outside.output.add_input_path();
+        let Some(seen) = self.fuzzer.target().first_session(seed, &file) else { return Ok(()) };
+        match seen.remedy {
+            None => self.outside.reports.note(seen.line),
+            Some(remedy) if seen.is_used => self.outside.warn(format!("{}: {remedy}", seen.line)),
+            Some(remedy) => return Err(CampaignError::NoSession { line: seen.line, remedy }),
+        }
+        Ok(())
     }
 
     /// What a module refuses is found out here, with the first of `count` seeds, and work of an earlier process is
@@ -324,11 +338,10 @@ impl Campaign {
         let file = self.outside.output.add_input_path();
         let mut seeds = self.fuzzer.corpus.iter();
         let is_slow = matches!(bad_seeds, BadSeeds { crash: 0, slow: 1.., lost: 0, .. });
-        match seeds.next().filter(|_| is_slow) {
-            Some(seed) if self.fuzzer.target().waits_on_socket(&seed.data, &file) => {
-                CampaignError::WaitsOnSocket(bad_seeds)
-            }
-            _ => CampaignError::NoUsableSeed(bad_seeds),
+        let seed = seeds.next().filter(|_| is_slow && self.options.target.net.is_none());
+        match seed.and_then(|seed| self.fuzzer.target().awaited_socket(&seed.data, &file)) {
+            Some(option) => CampaignError::WaitsOnSocket { seeds: bad_seeds, option },
+            None => CampaignError::NoUsableSeed(bad_seeds),
         }
     }
 

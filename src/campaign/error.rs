@@ -100,12 +100,12 @@ pub enum CampaignError {
     #[error("no seed is usable: {0}")]
     #[diagnostic(help("{}", .0.remedy()))]
     NoUsableSeed(BadSeeds),
-    #[error("no seed is usable: {0}: it waits for connections or data on a socket")]
-    #[diagnostic(help(
-        "inputs come by standard input, a file or memory: preload a library that turns sockets \
-         into standard input (desock of preeny): AFL_PRELOAD=desock.so"
-    ))]
-    WaitsOnSocket(BadSeeds),
+    #[error("no seed is usable: {seeds}: it waits for connections or data on a socket")]
+    #[diagnostic(help("let inputs come over that socket: --net {option}"))]
+    WaitsOnSocket { seeds: BadSeeds, option: String },
+    #[error("{line}")]
+    #[diagnostic(help("{remedy}"))]
+    NoSession { line: String, remedy: String },
     #[error("the time limit (-V) was reached before the target had started")]
     #[diagnostic(help("raise -V: it includes the start of the target and of its mutators"))]
     LimitAtStart,

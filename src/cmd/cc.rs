@@ -5,13 +5,16 @@ use std::io::Write;
 use std::process::ExitCode;
 
 use super::exit::Failure;
-use crate::assets::Assets;
+use crate::assets::{Assets, NET};
 use crate::compiler::env::Env;
 use crate::compiler::toolchain::Language;
 
-/// Options that print the path of an archive.
-const ENGINES: [(&str, &str); 2] =
-    [("--print-engine", "libffuzz.a"), ("--print-engine-no-main", "libffuzz_no_main.a")];
+/// Options that print the path of a file.
+const PRINTED: [(&str, &str); 3] = [
+    ("--print-engine", "libffuzz.a"),
+    ("--print-engine-no-main", "libffuzz_no_main.a"),
+    ("--print-net", NET),
+];
 
 pub(super) fn run_c(program: &str, args: Vec<OsString>) -> Result<ExitCode, Failure> {
     run(Language::C, program, args)
@@ -32,9 +35,9 @@ fn run(language: Language, program: &str, args: Vec<OsString>) -> Result<ExitCod
         return super::print(&help(language, program));
     }
     if let [word] = &*args
-        && let Some(archive) = ENGINES.iter().find(|(option, _)| word == option)
+        && let Some(archive) = PRINTED.iter().find(|(option, _)| word == option)
     {
-        return print_engine(archive.1);
+        return print_path(archive.1);
     }
     let note = |text: &str| {
         let _ = writeln!(std::io::stderr(), "{program}: {text}");
@@ -43,7 +46,7 @@ fn run(language: Language, program: &str, args: Vec<OsString>) -> Result<ExitCod
 }
 
 /// The path of an archive for builds that link libFuzzer's engine by a path.
-fn print_engine(archive: &str) -> Result<ExitCode, Failure> {
+fn print_path(archive: &str) -> Result<ExitCode, Failure> {
     let assets = Assets::open(&Env::read().places).map_err(|error| Failure::of(&error))?;
     let archive = assets.archive_of(archive, &super::fuzz::this_program());
     super::print(&format!("{}\n", archive.display()))
@@ -64,7 +67,8 @@ Usage: [VARIABLE=VALUE]... {program} [OPTIONS OF {clang}] FILE...
 All options are those of {clang} (see {clang} --help); they override those that {program} adds.
 -fsanitize=fuzzer links the driver of ffuzz, for harnesses with LLVMFuzzerTestOneInput.
 --print-engine prints the path of the same as an archive (LIB_FUZZING_ENGINE, CUSTOM_LIBFUZZER_PATH);
---print-engine-no-main that without main().
+--print-engine-no-main that without main();
+--print-net prints that of the stand-in for the network, for AFL_PRELOAD (docs/network.md).
 
 Variables:
   WAYPOINTS=NAMES            domains for ffuzz -p, for example cmp,mem (ffuzz domains lists them)

@@ -40,6 +40,9 @@ pub(super) struct TargetArgs {
     /// Memory limit in MB, or none (the default)
     #[arg(short, value_name = "MB")]
     pub(super) memory: Option<String>,
+    /// Inputs come over this socket of the target, as with ffuzz --net
+    #[arg(long, value_name = "SOCKET")]
+    pub(super) net: Option<String>,
     #[command(flatten)]
     modes: Modes,
     /// The target and its arguments
@@ -296,6 +299,7 @@ impl<'a> ToolTarget<'a> {
             command: self.args.command.clone(),
             file: self.file.map(Into::into),
             memory: self.args.memory.clone(),
+            net: self.args.net.clone(),
             native: self.native.is_some_and(|args| args.native),
             breakpoints: self.native.is_some_and(|args| args.breakpoints),
             qemu: self.native.is_some_and(|args| args.qemu),

@@ -8,6 +8,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use crate::env::AssetPlaces;
+use crate::net::NetOptions;
 pub use ffuzz_engine::options::{
     DeterministicStage, Inspected, LENGTH_SHARE, MutationOptions, RunMode, Schedule, Strategy,
     Wanted,
@@ -183,6 +184,8 @@ pub struct TargetOptions {
     pub places: AssetPlaces,
     /// `--guard-heap`: the library for it is among `extra_env`.
     pub guards_heap: bool,
+    /// `--net`: the socket of the target that takes the inputs.
+    pub net: Option<NetOptions>,
     /// `AFL_NO_FORKSRV`.
     pub no_fork_server: bool,
     /// `AFL_DUMB_FORKSRV`: `-n` with a fork server.
@@ -313,6 +316,7 @@ impl TargetOptions {
             native: None,
             places: AssetPlaces::default(),
             guards_heap: false,
+            net: None,
             no_fork_server: false,
             blind_fork_server: false,
             skip_binary_check: false,

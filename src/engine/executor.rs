@@ -196,6 +196,17 @@ pub struct UnseenCode {
     pub program: Option<PathBuf>,
 }
 
+/// What the first session of a target with a socket was like (`--net`).
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct FirstSession {
+    /// One line for the user.
+    pub line: String,
+    /// What helps, if there was no session.
+    pub remedy: Option<String>,
+    /// The target has used the socket that is meant.
+    pub is_used: bool,
+}
+
 /// What is known of a target. Nothing here makes a run.
 pub trait TargetInfo {
     /// Bytes of the edge map.
@@ -269,10 +280,16 @@ pub trait TargetInfo {
         UnseenCode::default()
     }
 
-    /// Whether a run that does not end waits for connections or data on a socket. Runs the target once more with the
-    /// input, through that file if it takes one.
-    fn waits_on_socket(&self, _input: &[u8], _file: &Path) -> bool {
-        false
+    /// What the first session of a target with a socket is like. None: it has no socket. Runs the target once more with
+    /// the input, through that file if it takes one.
+    fn first_session(&self, _input: &[u8], _file: &Path) -> Option<FirstSession> {
+        None
+    }
+
+    /// The socket on which a run that does not end waits for connections or data, as a value of `--net`. Runs the target
+    /// once more with the input, through that file if it takes one.
+    fn awaited_socket(&self, _input: &[u8], _file: &Path) -> Option<String> {
+        None
     }
 
     /// Runs can be asked for their comparisons.

@@ -10,6 +10,7 @@ pub mod executor;
 pub mod fake;
 pub mod feedback;
 pub mod fuzzer;
+pub mod messages;
 pub mod minimize;
 pub mod mutate;
 pub mod options;

@@ -7,11 +7,12 @@ use super::delivery::{Feed, InputDelivery};
 use super::forkserver::delay::Delay;
 use super::launcher::Setup;
 use super::maps::{CLASSIC_MAP, LEGACY_KEYS, Maps};
-use super::{RunEnd, TargetError, blocked, exit_kind, words};
+use super::{RunEnd, TargetError, blocked, exit_kind, net, words};
 use ffuzz_config::options::RunMode;
 use ffuzz_engine::domain::Domain;
 use ffuzz_engine::executor::{
-    Executor, ExitKind, Observation, RunError, RunSettings, Spent, StopRequest, TargetInfo,
+    Executor, ExitKind, FirstSession, Observation, RunError, RunSettings, Spent, StopRequest,
+    TargetInfo,
 };
 use ffuzz_engine::mutate::words::Word;
 use ffuzz_sys::guard::Guard;
@@ -179,8 +180,12 @@ impl Executor for Direct {
 }
 
 impl TargetInfo for Direct {
-    fn waits_on_socket(&self, input: &[u8], file: &Path) -> bool {
-        blocked::by(&self.setup, self.settings.timeout, input, file)
+    fn first_session(&self, input: &[u8], file: &Path) -> Option<FirstSession> {
+        net::first_session(&self.setup.options, input, file, self.settings.timeout)
+    }
+
+    fn awaited_socket(&self, input: &[u8], file: &Path) -> Option<String> {
+        blocked::awaited_socket(&self.setup, self.settings.timeout, input, file)
     }
 
     fn map_size(&self) -> usize {

@@ -8,6 +8,7 @@ use miette::Diagnostic;
 use super::binary::Kin;
 use super::emulator::EmulatorError;
 use super::native::NativeError;
+use super::net::StandInError;
 use super::preload::PreloadError;
 use ffuzz_engine::domain::RecordError;
 use ffuzz_engine::executor::RunError;
@@ -52,6 +53,9 @@ pub enum TargetError {
     #[error(transparent)]
     #[diagnostic(transparent)]
     Preload(#[from] PreloadError),
+    #[error(transparent)]
+    #[diagnostic(transparent)]
+    StandIn(#[from] StandInError),
     #[error("the target's program loader {loader:?} does not exist")]
     #[diagnostic(help("install that loader, or link the target statically"))]
     NoLoader { loader: PathBuf },

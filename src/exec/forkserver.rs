@@ -22,12 +22,12 @@ use super::delivery::{Feed, InputDelivery};
 use super::launcher::{ServerSession, Setup, describe_end};
 use super::modules;
 use super::runs::{Child, RunChannel};
-use super::{RunEnd, TargetError, blocked, late, sites, words};
+use super::{RunEnd, TargetError, blocked, late, net, sites, words};
 use ffuzz_config::options::RunMode;
 use ffuzz_engine::domain::{Domain, Site};
 use ffuzz_engine::executor::{
-    Executor, ExitKind, InputFunctions, Module, Observation, ProcessorTime, RunError, RunSettings,
-    SnapshotRuns, Spent, StopRequest, TargetInfo, UnseenCode,
+    Executor, ExitKind, FirstSession, InputFunctions, Module, Observation, ProcessorTime, RunError,
+    RunSettings, SnapshotRuns, Spent, StopRequest, TargetInfo, UnseenCode,
 };
 use ffuzz_engine::mutate::Candidate;
 use ffuzz_engine::mutate::words::Word;
@@ -515,8 +515,12 @@ impl TargetInfo for ForkServer {
         unseen
     }
 
-    fn waits_on_socket(&self, input: &[u8], file: &Path) -> bool {
-        blocked::by(&self.setup, self.settings.timeout, input, file)
+    fn first_session(&self, input: &[u8], file: &Path) -> Option<FirstSession> {
+        net::first_session(&self.setup.options, input, file, self.settings.timeout)
+    }
+
+    fn awaited_socket(&self, input: &[u8], file: &Path) -> Option<String> {
+        blocked::awaited_socket(&self.setup, self.settings.timeout, input, file)
     }
 
     fn input_functions(&self) -> InputFunctions {

@@ -13,6 +13,7 @@ use std::time::{Duration, Instant};
 use super::delivery::{Feed, InputDelivery};
 use super::emulator::{TRAIL_ENV, TRAIL_FD, Trail};
 use super::launcher::{CONTROL_FD, InputFrom, STATUS_FD, Setup};
+use super::net::{TRANSCRIPT_ENV, TRANSCRIPT_FD, Transcript};
 use super::replay::{self, Line, Replay};
 use super::{TargetError, exit_kind};
 use ffuzz_engine::executor::ExitKind;
@@ -49,6 +50,8 @@ pub struct FreshOptions<'a> {
     pub before: Option<&'a Path>,
     /// Where an emulator says which blocks it has executed last.
     pub trail: Option<&'a Trail>,
+    /// Where a target with a socket writes down what it does.
+    pub transcript: Option<&'a Transcript>,
 }
 
 impl FreshOptions<'_> {
@@ -66,6 +69,7 @@ impl FreshOptions<'_> {
             core_limit: 0,
             before: None,
             trail: None,
+            transcript: None,
         }
     }
 }
@@ -198,13 +202,17 @@ impl Fresh {
         if trail.is_some() {
             env.push((TRAIL_ENV.into(), Some(TRAIL_FD.to_string().into())));
         }
+        let transcript = options.transcript.map(|transcript| (transcript.fd(), TRANSCRIPT_FD));
+        if transcript.is_some() {
+            env.push((TRANSCRIPT_ENV.into(), Some("1".into())));
+        }
         let start = Instant::now();
         let mut process = process::launch(Launch {
             argv: &[options.under, &self.setup.command(&argv, options.trail.is_some())].concat(),
             env: &env,
             stdin: self.setup.stdin_for(&self.delivery)?,
             output: listener.output(),
-            fds: &fds.chain(trail).collect::<Vec<_>>(),
+            fds: &fds.chain(trail).chain(transcript).collect::<Vec<_>>(),
             // A debugger is no part of the target, and larger than most.
             memory_limit: limit.filter(|_| options.under.is_empty()),
             core_limit: options.core_limit,

@@ -17,6 +17,7 @@ use super::emulator::{EmulatorError, StartAt};
 use super::handshake::{self, ForkServerHello, NoHello, Wires};
 use super::maps::{CLASSIC_MAP, LEGACY_KEYS, Maps};
 use super::native;
+use super::net::{StandIn, StandInError};
 use super::objects::Objects;
 use super::replay::PERSISTENT;
 use super::runs::RunChannel;
@@ -76,6 +77,8 @@ pub struct Setup {
     pub(super) traits: Traits,
     instance_dir: Option<PathBuf>,
     way: Arc<Way>,
+    /// What stands in for the network, if inputs come over a socket.
+    net: Option<Arc<StandIn>>,
     /// It is started for its comparison log, also if that is one of AFL++.
     logs: bool,
     /// When not to wait for it, neither at its start nor in a run.
@@ -104,11 +107,17 @@ impl Setup {
             native::check_guarded(&program, traits)?;
         }
         let way = Way::choose(options, &program, traits)?;
+        let net = options.net.as_ref();
+        let net = net.map(|net| StandIn::prepare(options, net, &program)).transpose()?;
         let traits = Traits { instrumented: traits.instrumented || way.instruments(), ..traits };
         let mut argv = options.command.clone();
         argv[0] = program.into_os_string();
         let named = options.file.as_deref().unwrap_or(input_file);
         let reads_file = binary::substitute(&mut argv[1..], named) || options.file.is_some();
+        if net.is_some() && (reads_file || way.is_emulated()) {
+            let error = if reads_file { StandInError::File } else { StandInError::Emulated };
+            return Err(error.into());
+        }
         let input = if reads_file { InputFrom::File(named.into()) } else { InputFrom::Stdin };
         Ok(Self {
             options: options.clone(),
@@ -119,6 +128,7 @@ impl Setup {
             traits,
             instance_dir: instance_dir.map(Into::into),
             way: Arc::new(way),
+            net: net.map(Arc::new),
             logs: false,
             leave: Leave::default(),
         })
@@ -304,6 +314,9 @@ impl Setup {
         }
         let extra = self.options.extra_env.iter();
         env.extend(extra.map(|(name, value)| (name.clone(), Some(value.clone()))));
+        if let Some(net) = &self.net {
+            net.add(&mut env);
+        }
         env
     }
 }

@@ -27,6 +27,7 @@ mod maps;
 mod modules;
 mod mutator;
 mod native;
+pub mod net;
 pub mod objects;
 mod parts;
 mod preload;

@@ -258,11 +258,56 @@ pub fn address_limit() -> Option<u64> {
     (soft != libc::RLIM_INFINITY).then_some(soft)
 }
 
+/// A socket that waits for clients, or of datagrams that is bound to a port.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub enum Listening {
+    Tcp(u16),
+    Udp(u16),
+    Unix(String),
+}
+
 /// Whether it is blocked in a call that waits for connections or data of a socket; also of one that is
-/// traced and stopped there.
+/// traced and stopped there. The inner value is the first of its sockets that waits for clients.
 #[must_use]
-pub fn waits_on_socket(pid: i32) -> bool {
-    numbers(&format!("/proc/{pid}/task")).any(|thread| thread_waits_on_socket(pid, thread))
+pub fn awaited_socket(pid: i32) -> Option<Option<Listening>> {
+    let waits = |thread| thread_waits_on_socket(pid, thread);
+    numbers(&format!("/proc/{pid}/task"))
+        .any(waits)
+        .then(|| listening_sockets(pid).into_iter().next())
+}
+
+/// The sockets of a process that wait for clients, in the order of their descriptors.
+fn listening_sockets(pid: i32) -> Vec<Listening> {
+    let table = |name: &str| {
+        let text = std::fs::read_to_string(format!("/proc/{pid}/net/{name}"));
+        text.unwrap_or_default().lines().skip(1).map(str::to_owned).collect::<Vec<_>>()
+    };
+    let mut known: Vec<(String, Listening)> = Vec::new();
+    for (name, state) in [("tcp", "0A"), ("tcp6", "0A"), ("udp", "07"), ("udp6", "07")] {
+        for line in table(name) {
+            let words: Vec<&str> = line.split_ascii_whitespace().collect();
+            let [_, local, _, now, _, _, _, _, _, inode, ..] = words[..] else { continue };
+            let port =
+                local.rsplit_once(':').and_then(|(_, port)| u16::from_str_radix(port, 16).ok());
+            let Some(port) = port.filter(|_| now == state) else { continue };
+            let socket = if state == "0A" { Listening::Tcp(port) } else { Listening::Udp(port) };
+            known.push((inode.into(), socket));
+        }
+    }
+    for line in table("unix") {
+        let words: Vec<&str> = line.split_ascii_whitespace().collect();
+        if let [_, _, _, "00010000", _, _, inode, path] = words[..] {
+            known.push((inode.into(), Listening::Unix(path.into())));
+        }
+    }
+    let mut descriptors: Vec<i32> = numbers(&format!("/proc/{pid}/fd")).collect();
+    descriptors.sort_unstable();
+    let found = descriptors.into_iter().filter_map(|number| {
+        let goal = std::fs::read_link(format!("/proc/{pid}/fd/{number}")).ok()?;
+        let goal = goal.to_str()?.strip_prefix("socket:[")?.strip_suffix(']')?.to_owned();
+        known.iter().find(|(inode, _)| *inode == goal).map(|(_, socket)| socket.clone())
+    });
+    found.collect()
 }
 
 fn thread_waits_on_socket(pid: i32, thread: i32) -> bool {

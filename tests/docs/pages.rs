@@ -87,6 +87,11 @@ fn programs_without_source() {
 }
 
 #[test]
+fn servers_and_clients() {
+    follow(&TestDir::new(), &blocks("network.md"), "19");
+}
+
+#[test]
 fn watching() {
     follow(&TestDir::new(), &blocks("watching.md"), "19");
 }

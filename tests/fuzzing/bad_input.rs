@@ -169,7 +169,11 @@ fn a_server_that_waits_on_a_socket_is_told_from_a_slow_target() {
         );
         let server = built(&dir, name, &source);
         let done = dir.fuzz("-E 10 -t 100", &server, "").run();
-        done.refused(1, "waits for connections or data on a socket", "AFL_PRELOAD");
+        done.refused(
+            1,
+            "waits for connections or data on a socket",
+            "over that socket: --net tcp:",
+        );
         fs::remove_dir_all(dir.path("out")).unwrap();
     }
 }

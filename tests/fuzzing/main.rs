@@ -31,6 +31,7 @@ mod machine;
 mod metrics;
 mod modes;
 mod native;
+mod network;
 mod obstacles;
 mod options;
 mod peers;

@@ -79,6 +79,10 @@ pub struct Args {
     /// for targets without a sanitizer
     #[arg(long, help_heading = "Target")]
     pub guard_heap: bool,
+    /// The target's inputs come over this socket: tcp:PORT, udp:PORT or unix:PATH of a server, tcp-client or udp-client
+    /// of a client
+    #[arg(long, value_name = "SOCKET", help_heading = "Target")]
+    pub net: Option<String>,
     /// Sanitizer build of the target; inputs that take a new path run there, too; can be repeated
     #[arg(short = 'w', value_name = "PROGRAM", help_heading = "Target")]
     pub sanitizer: Vec<OsString>,

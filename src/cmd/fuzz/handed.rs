@@ -182,6 +182,12 @@ const TABLE: &[OptionRow] = &[
         Triage::Word(|c| c.target.guards_heap.then(|| "--guard-heap".into())),
     ),
     too(
+        &["--net"],
+        Workers::Get,
+        Pastis::Gets,
+        Triage::Value(|c| c.args.net.clone().map(Into::into)),
+    ),
+    too(
         &["-w"],
         Workers::Get,
         Pastis::Refused("it is a build of one target, and the broker sends the targets"),

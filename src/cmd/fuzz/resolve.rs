@@ -370,6 +370,7 @@ pub(crate) fn target_options(args: &Args, env: &Environment) -> Result<TargetOpt
         native: native(args, env)?,
         places: AssetPlaces::read(),
         guards_heap: guards_heap(args, env),
+        net: args.net.as_deref().map(values::net).transpose()?,
         no_fork_server: env.flag(&["AFL_NO_FORKSRV"]),
         skip_binary_check: env.flag(&["AFL_SKIP_BIN_CHECK"]),
         ignore_auto_dictionary: env.flag(&["AFL_NO_AUTODICT"]),

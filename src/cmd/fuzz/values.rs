@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use crate::cmd::exit::Failure;
+use crate::config::net::NetOptions;
 use crate::config::options::{RunMode, Schedule, Strategy, TimeoutSpec};
 use crate::crashes::triage::RecordThreshold;
 
@@ -44,6 +45,15 @@ pub(super) fn timeout(text: &str) -> Result<TimeoutSpec, Failure> {
 }
 
 /// `-a`: Some if the user knows better than a look at the input.
+pub(super) fn net(text: &str) -> Result<NetOptions, Failure> {
+    text.parse().map_err(|error| {
+        Failure::usage(
+            format!("--net {text}: {error}"),
+            "give tcp:PORT, udp:PORT, unix:PATH, tcp-client[:PORT] or udp-client[:PORT]",
+        )
+    })
+}
+
 pub(super) fn input_type(text: &str) -> Result<Option<bool>, Failure> {
     match text {
         "text" | "ascii" => Ok(Some(true)),

@@ -55,6 +55,9 @@ pub(super) struct Args {
     /// Run the target with a heap that makes overflows crash, and reports double frees and writes to freed blocks
     #[arg(long)]
     pub(super) guard_heap: bool,
+    /// Inputs come over this socket of the target, as with ffuzz --net
+    #[arg(long, value_name = "SOCKET")]
+    pub(super) net: Option<String>,
     /// File that the target reads, if it is not named by @@
     #[arg(short, value_name = "FILE")]
     pub(super) file: Option<OsString>,

@@ -34,6 +34,7 @@ pub(super) fn with_recorded(
         args.extension = args.extension.or(used.extension);
         args.memory = args.memory.or(used.memory);
         args.guard_heap |= used.guard_heap;
+        args.net = args.net.or(used.net);
         args.sanitizer = args.sanitizer.or(used.sanitizer.into_iter().next());
     }
     (args, environment)
@@ -103,6 +104,7 @@ fn target(
         file: args.file.clone(),
         memory: args.memory.clone(),
         guard_heap: args.guard_heap,
+        net: args.net.clone(),
         ..FuzzArgs::default()
     };
     // Reports are wanted here: what the user has said about them need not suit a fuzzer.

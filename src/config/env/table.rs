@@ -160,6 +160,8 @@ pub const TABLE: &[Variable] = &[
     row("FFUZZ_NO_DETOURS", Flag, "off", "fuzz, tools", Target, "-Q: functions are not copied; breakpoints alone show blocks, without hit counts and edges"),
     row("FFUZZ_DOMAINS", Text, "none", "fuzz, tools", Target, "domains of a program without source; set by the fuzzer"),
     row("WAYPOINTS", Text, "mem,heap,out", "fuzz, tools", Honoured, "-Q with -p, --dsf-record or in showdsf: domains of a program without source"),
+    row("FFUZZ_NET", Text, "none", "fuzz, tools", Target, "the stand-in for the network: the socket that takes the inputs (--net); set by the fuzzer"),
+    row("FFUZZ_NET_TRANSCRIPT", Flag, "off", "fuzz, tools", Target, "the same library writes what it sees to its descriptor for that; set by the fuzzer"),
     row("FFUZZ_CHANNEL", Number, "none", "fuzz", Target, "descriptor of the memory shared with the target; set by the fuzzer"),
     row("FFUZZ_DIFF", Path, "none", "cc", Compiler, "see docs/env-compile.md"),
     row("FFUZZ_MUTATOR_DIR", Path, "none", "fuzz", Honoured, "folder of mutators that are named without a slash (--mutator-dir)"),

@@ -1,0 +1,75 @@
+#define _GNU_SOURCE
+#include "net/input.h"
+
+#include <dlfcn.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+
+#include "net/kernel.h"
+
+#define LARGEST (1u << 20) /* AFL's limit for a test case */
+#define HEAD 4u
+
+static const uint8_t *input;
+static uint32_t input_length, at; /* `at`: behind the present message */
+static int is_read, is_list, is_there;
+static struct net_message present;
+
+HIDDEN void ffuzz_net_keep_input(void) {
+  if (REAL(dup3, 0, NET_INPUT, O_CLOEXEC) < 0) return;
+  long nothing = REAL(openat, AT_FDCWD, "/dev/null", O_RDONLY);
+  if (nothing < 0) return;
+  REAL(dup3, nothing, 0, 0);
+  if (nothing > 0) REAL(close, nothing);
+}
+
+/* The fuzzer's file from its beginning; a pipe, of a run by hand, to its end. */
+static uint32_t read_input(uint8_t *to) {
+  uint32_t have = 0;
+  struct stat file;
+  int is_file = !REAL(fstat, NET_INPUT, &file) && S_ISREG(file.st_mode);
+  for (long n; have < LARGEST; have += (uint32_t)n) {
+    n = is_file ? REAL(pread64, NET_INPUT, to + have, LARGEST - have, have)
+                : REAL(read, NET_INPUT, to + have, LARGEST - have);
+    if (n <= 0) break;
+  }
+  return have;
+}
+
+static uint32_t word_at(uint32_t offset) {
+  const uint8_t *b = input + offset;
+  return (uint32_t)b[0] | (uint32_t)b[1] << 8 | (uint32_t)b[2] << 16 | (uint32_t)b[3] << 24;
+}
+
+/* Makes the message at `at` the present one. */
+static void take_message(void) {
+  uint32_t left = input_length - at;
+  is_there = is_list ? left >= HEAD : left > 0;
+  if (!is_there) return;
+  uint32_t word = is_list ? word_at(at) : left, length = word & 0xffffff;
+  if (is_list) at += HEAD, left -= HEAD;
+  if (length > left) length = left;
+  present = (struct net_message){input + at, length, is_list ? word >> 24 & (NET_CONNECTIONS - 1) : 0};
+  at += length;
+}
+
+static void read_once(void) {
+  static uint8_t own[LARGEST];
+  if (is_read) return;
+  is_read = 1;
+  input = own;
+  input_length = read_input(own);
+  is_list = input_length >= HEAD && word_at(0) >> 24 < NET_CONNECTIONS && (word_at(0) & 0xffffff) <= input_length - HEAD;
+  take_message();
+}
+
+HIDDEN int ffuzz_net_is_read(void) { return is_read; }
+
+HIDDEN const struct net_message *ffuzz_net_present(void) {
+  read_once();
+  return is_there ? &present : NULL;
+}
+
+HIDDEN void ffuzz_net_next(void) { take_message(); }

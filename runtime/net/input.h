@@ -1,0 +1,25 @@
+/* The input: a list of messages, each a little-endian word and its bytes. The lower 24 bits of the word are the number
+ * of bytes, the upper 8 the number of the connection, below 128. That is the replay format of AFLNet where there is
+ * one connection. A file whose first word does not fit it is one message.
+ *
+ * The first question for a message is the first use of the input: the snapshot of the runtime is taken there. */
+#ifndef FFUZZ_NET_INPUT_H
+#define FFUZZ_NET_INPUT_H
+
+#include "base.h"
+
+#define NET_CONNECTIONS 128
+
+struct net_message {
+  const uint8_t *bytes;
+  uint32_t length, connection;
+};
+
+/* Keeps descriptor 0, where the fuzzer puts the input, at NET_INPUT; the program gets an empty file. */
+HIDDEN void ffuzz_net_keep_input(void);
+HIDDEN int ffuzz_net_is_read(void);
+/* The present message; NULL behind the last. */
+HIDDEN const struct net_message *ffuzz_net_present(void);
+HIDDEN void ffuzz_net_next(void);
+
+#endif

@@ -1,0 +1,43 @@
+/* A stand-in for the network: a library that is loaded before all others (LD_PRELOAD). Sockets, and all by which a
+ * server waits, are ordinary memory, so a snapshot of the memory is one of the network; and the messages of a session
+ * come from the fuzzer's input. FFUZZ_NET says which socket is meant (options.h). Without it every call goes to the
+ * kernel.
+ *
+ * From the lowest part to the highest: input.c has the messages, files.c the descriptors, session.c the rules of
+ * delivery; the others are the calls of libc. */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "net/files.h"
+#include "net/input.h"
+#include "net/options.h"
+#include "net/transcript.h"
+
+/* Programs that the target starts are none of ours: they get the rest of the list. */
+static void leave_preload(void) {
+  const char *rest = getenv("LD_PRELOAD");
+  for (const char *next; rest && *rest; rest = next) {
+    size_t length = strcspn(rest, ": ");
+    const char *name = memrchr(rest, '/', length);
+    if (!name || strncmp(name, "/libffuzz-", 10)) break;
+    next = rest + length + (rest[length] != 0);
+  }
+  if (rest && *rest)
+    setenv("LD_PRELOAD", rest, 1);
+  else
+    unsetenv("LD_PRELOAD");
+}
+
+__attribute__((constructor(101))) static void begin(void) {
+  int error = errno;
+  const char *wanted = getenv("FFUZZ_NET");
+  if (!wanted) return;
+  ffuzz_net_read_options(wanted);
+  if (!ffuzz_net.role) return;
+  leave_preload();
+  ffuzz_net_transcript_starts();
+  ffuzz_net_keep_input();
+  errno = error;
+}

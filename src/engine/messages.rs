@@ -1,0 +1,83 @@
+//! An input as a list of messages, for targets whose inputs come over a socket (`--net`).
+//!
+//! Each message is a little-endian word and its bytes. The lower 24 bits of the word are the number of bytes, the upper
+//! 8 bits the connection, below 128. With one connection that is the replay format of AFLNet (Pham et al., ICST 2020).
+//! A file whose first word does not fit it is one message of the first connection. Mirrors `runtime/net/input.c`.
+
+/// Number of connections that an input can name.
+pub const CONNECTIONS: u8 = 128;
+/// Bytes before those of a message.
+pub const HEAD: usize = 4;
+/// Largest number of bytes of a message.
+const LONGEST: usize = 0xff_ffff;
+
+/// One message.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct Message<'a> {
+    pub connection: u8,
+    pub bytes: &'a [u8],
+}
+
+/// Connection and length of the message whose word begins an input.
+fn word(input: &[u8]) -> Option<(u8, usize)> {
+    let word = u32::from_le_bytes(*input.first_chunk::<HEAD>()?);
+    let [.., connection] = word.to_le_bytes();
+    Some((connection, word as usize & LONGEST))
+}
+
+/// Whether an input is a list, and not one message.
+#[must_use]
+pub fn is_list(input: &[u8]) -> bool {
+    word(input).is_some_and(|(connection, length)| {
+        connection < CONNECTIONS && length <= input.len() - HEAD
+    })
+}
+
+/// The messages of an input. A length beyond the end is cut there.
+pub fn messages(input: &[u8]) -> impl Iterator<Item = Message<'_>> {
+    let is_list = is_list(input);
+    let mut rest = input;
+    std::iter::from_fn(move || {
+        if rest.is_empty() {
+            return None;
+        }
+        let (connection, length) = if is_list { word(rest)? } else { (0, rest.len()) };
+        let bytes = if is_list { &rest[HEAD..] } else { rest };
+        let (bytes, after) = bytes.split_at(length.min(bytes.len()));
+        rest = after;
+        Some(Message { connection: connection % CONNECTIONS, bytes })
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(input: &[u8]) -> Vec<(u8, &[u8])> {
+        messages(input).map(|message| (message.connection, message.bytes)).collect()
+    }
+
+    #[test]
+    fn a_file_whose_first_word_does_not_fit_is_one_message() {
+        for input in [
+            &b"GET / HTTP/1.1"[..],
+            b"\x10\x0f\0\x04MQTT",
+            b"abc",
+            b"\x01\0\0\x80a",
+            b"\x05\0\0\0abc",
+        ] {
+            assert_eq!(read(input), [(0, input)]);
+            assert!(!is_list(input));
+        }
+        assert_eq!(read(b""), []);
+    }
+
+    #[test]
+    fn a_list_has_connections_and_is_cut_at_its_end() {
+        let list = b"\x02\0\0\0ab\0\0\0\x03\x09\0\0\0xyz";
+        assert_eq!(read(list), [(0, &b"ab"[..]), (3, b""), (0, b"xyz")]);
+        assert_eq!(read(b"\x01\0\0\0a\x01\0"), [(0, &b"a"[..])]);
+        assert_eq!(read(b"\0\0\0\0"), [(0, &b""[..])]);
+        assert_eq!(read(b"\x01\0\0\0a\x01\0\0\xffb"), [(0, &b"a"[..]), (127, b"b")]);
+    }
+}

@@ -1,0 +1,170 @@
+//! Targets whose inputs come over a socket (`--net`): what they receive, by which calls, and what is told of them.
+
+use crate::common;
+use std::path::PathBuf;
+
+use common::{TestDir, afl_target, plain, target};
+
+/// A list of messages, with the number of the connection of each.
+fn list(messages: &[(u8, &str)]) -> Vec<u8> {
+    let one = |(connection, text): &(u8, &str)| {
+        let word = u32::try_from(text.len()).unwrap() | u32::from(*connection) << 24;
+        [&word.to_le_bytes()[..], text.as_bytes()].concat()
+    };
+    messages.iter().flat_map(one).collect()
+}
+
+fn session() -> Vec<u8> {
+    list(&[(0, "LOGIN x"), (0, "MAIL y"), (0, "QUIT")])
+}
+
+fn sockets() -> PathBuf {
+    target("sockets.c", "")
+}
+
+/// What the target prints in one run.
+fn said(net: &str, how: &str, input: impl AsRef<[u8]>) -> String {
+    let dir = TestDir::new();
+    let job = dir.tool(&format!("showmap -t 20000 -o map --net {net}"), &sockets(), how);
+    job.input(input).run().expect(0).out
+}
+
+#[test]
+fn every_way_to_wait_gets_the_same_messages() {
+    for how in ["plain", "poll", "select", "epoll", "edges", "fork", "daemon", "second"] {
+        let text = said("tcp:7000", how, session());
+        assert_eq!(text, "0:LOGIN x|0:MAIL y|0:QUIT|0:end|", "{how}");
+    }
+    // It asks nobody, and tries again.
+    assert_eq!(said("tcp:7000", "spins", session()), "0:LOGIN x|0:MAIL y|0:QUIT|");
+    let lines = list(&[(0, "one\n"), (0, "two\nthree\n")]);
+    assert_eq!(said("tcp:7000", "stream", lines), "0:one|0:two|0:three|");
+}
+
+#[test]
+fn local_sockets_and_clients() {
+    let all = "0:LOGIN x|0:MAIL y|0:QUIT|";
+    assert_eq!(said("unix:/tmp/ffuzz-sockets", "unix", session()), format!("{all}0:end|"));
+    assert_eq!(said("tcp-client", "client", session()), format!("{all}0:end|"));
+    assert_eq!(said("tcp-client:80", "client", session()), format!("{all}0:end|"));
+    assert_eq!(said("udp-client:53", "udp-client", session()), all);
+    // Another one than the client asks for: nobody answers.
+    assert_eq!(said("tcp-client:81", "client", session()), "0:Connection refused|0:end|");
+    assert_eq!(said("udp-client:54", "udp-client", session()), "");
+}
+
+#[test]
+fn connections_are_as_many_as_the_input_names() {
+    let two = list(&[(0, "LOGIN"), (1, "LOGIN"), (0, "MAIL"), (1, "DATA"), (0, ""), (1, "zz")]);
+    for how in ["poll", "select", "epoll", "edges"] {
+        let text = said("tcp:7000", how, &two);
+        assert_eq!(text, "0:LOGIN|1:LOGIN|0:MAIL|1:DATA|0:end|1:zz|1:end|", "{how}");
+    }
+    // It serves one after the other, so what the second says meanwhile is lost.
+    assert_eq!(said("tcp:7000", "plain", &two), "0:LOGIN|0:MAIL|0:end|1:zz|1:end|");
+}
+
+#[test]
+fn datagrams_have_senders_and_are_cut_to_the_room_for_them() {
+    let all = list(&[(0, "abcdef"), (2, ""), (0, "xy")]);
+    assert_eq!(said("udp:7000", "udp", all), "0:abcd|0:cut|1:|0:xy|");
+}
+
+#[test]
+fn a_file_that_is_no_list_is_one_message() {
+    assert_eq!(said("tcp:7000", "plain", "GET / HTTP"), "0:GET / HTTP|0:end|");
+    assert_eq!(said("tcp:7000", "plain", ""), "0:end|");
+    // The last length goes beyond the end.
+    assert_eq!(said("tcp:7000", "plain", b"\x02\0\0\0ab\x09\0\0\0cd"), "0:ab|0:cd|0:end|");
+    let many: Vec<(u8, &str)> = vec![(0, "a"); 10_000];
+    assert_eq!(said("tcp:7000", "plain", list(&many)), "0:a|".repeat(10_000) + "0:end|");
+    let huge = "x".repeat((1 << 20) - 4);
+    let text = said("tcp:7000", "plain", list(&[(0, &huge)]));
+    assert_eq!(text.matches('x').count(), huge.len());
+}
+
+/// No run waits for what cannot come, and none lasts as long as the time limit.
+#[test]
+fn a_target_that_does_not_take_its_messages_is_over() {
+    for how in ["silent", "deaf", "greedy", "talker", "none"] {
+        assert_eq!(said("tcp:7000", how, session()), "", "{how}");
+    }
+}
+
+#[test]
+fn what_a_program_is_to_itself_works_without_the_kernel() {
+    assert_eq!(said("tcp:7000", "itself", session()), "0:acd|");
+}
+
+#[test]
+fn time_and_random_numbers_are_the_same_in_each_run() {
+    let text = said("tcp:7000", "chance", session());
+    assert!(text.ends_with(" 1700000000|") && text.len() > 20, "{text}");
+    assert_eq!(text, said("tcp:7000", "chance", session()));
+}
+
+#[test]
+fn a_bug_in_the_third_message_is_found_and_becomes_a_report() {
+    let dir = TestDir::with_seed(session());
+    let job = dir.fuzz_and_triage("-s 1 -E 60000 --net tcp:7000", &sockets(), "epoll");
+    let done = job.env("AFL_BENCH_UNTIL_CRASH", "1").run().expect(0);
+    done.says(
+        "the target listens there, took 3 of 3 messages of the first seed, and answered 3 times",
+    );
+    assert_eq!(dir.crashes().len(), 1);
+    let report = dir.ffuzz("triage -o out").run().expect(0);
+    report.says("1 bug");
+}
+
+#[test]
+fn programs_of_other_compilers_and_without_source() {
+    for (program, options) in [(plain("sockets.c", ""), "-Q"), (afl_target("sockets.c", ""), "")] {
+        let dir = TestDir::with_seed(session());
+        let options = format!("-s 1 -E 300 --net tcp:7000 {options}");
+        let done = dir.fuzz(&options, &program, "poll").run().expect(0);
+        done.says("took 3 of 3 messages");
+        assert!(dir.stat("edges_found") > 10);
+    }
+}
+
+#[test]
+fn what_is_in_the_way_of_a_session_is_named() {
+    let dir = TestDir::with_seed(session());
+    for (net, how, cause, remedy) in [
+        ("tcp:7001", "plain", "the target listens on TCP port 7000, not there", "--net tcp:7000"),
+        ("udp:7000", "plain", "the target listens on TCP port 7000, not there", "--net tcp:7000"),
+        ("tcp:7000", "udp", "the target listens on UDP port 7000, not there", "--net udp:7000"),
+        ("tcp:7000", "client", "the target never listens on a socket", "AFL_DEBUG_CHILD=1"),
+        (
+            "tcp-client:81",
+            "client",
+            "the target connects to TCP port 80, not there",
+            "--net tcp-client:80",
+        ),
+        ("tcp-client", "plain", "the target never connects to a socket", "AFL_DEBUG_CHILD=1"),
+        ("tcp:7000", "silent", "the target listens there and never accepts", "AFL_DEBUG_CHILD=1"),
+        ("udp:7000", "raw", "there is no stand-in for socket(…, SOCK_RAW)", "AFL_DEBUG_CHILD=1"),
+    ] {
+        dir.fuzz(&format!("-E 10 --net {net}"), &sockets(), how).run().refused(1, cause, remedy);
+        std::fs::remove_dir_all(dir.path("out")).unwrap();
+    }
+    let done = dir.fuzz("-s 1 -E 10 --net tcp:7000", &sockets(), "deaf").run().expect(0);
+    done.says("opens its socket and receives nothing from it");
+    std::fs::remove_dir_all(dir.path("out")).unwrap();
+    let done = dir.fuzz("-s 1 -E 10 --net tcp:7000", &sockets(), "second").run().expect(0);
+    done.says("it opens TCP port 7001 during the session, where nobody connects to");
+}
+
+#[test]
+fn targets_and_options_that_cannot_have_it_are_refused() {
+    let dir = TestDir::with_seed(session());
+    let refused = |options: &str, program: &PathBuf, words: &str, cause: &str, remedy: &str| {
+        let code = if cause.starts_with("is no") || cause.starts_with("names no") { 2 } else { 1 };
+        dir.fuzz(options, program, words).run().refused(code, cause, remedy);
+    };
+    let (fitting, fixed) = (sockets(), target("sockets.c", "-static"));
+    refused("--net tcp:7000", &fixed, "plain", "which is linked statically", "dynamically");
+    refused("--net tcp:7000", &fitting, "@@", "names a file for them", "leave out @@");
+    refused("--net sctp:7", &fitting, "plain", "names no socket", "tcp-client[:PORT]");
+    refused("--net tcp:70000", &fitting, "plain", "is no port", "udp:PORT");
+}
