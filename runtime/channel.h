@@ -172,7 +172,12 @@ enum ffuzz_why {
 };
 
 /* Where a child that is put back finds its input; written by the fuzzer before the target starts. */
-enum ffuzz_input_kind { FFUZZ_INPUT_NONE, FFUZZ_INPUT_STDIN, FFUZZ_INPUT_FILE };
+enum ffuzz_input_kind {
+  FFUZZ_INPUT_NONE,
+  FFUZZ_INPUT_STDIN,
+  FFUZZ_INPUT_FILE,
+  FFUZZ_INPUT_NET, /* the stand-in for the network asks for it (runtime/net/) */
+};
 
 struct ffuzz_input {
   uint32_t kind;

@@ -55,12 +55,17 @@ static void take_message(void) {
   at += length;
 }
 
+/* Of the runtime, if it is in the program and puts it back after each run (runtime/snapshot/snapshot.c). */
+extern int __ffuzz_net_input(const uint8_t **bytes, uint32_t *length) __attribute__((weak));
+
 static void read_once(void) {
   static uint8_t own[LARGEST];
   if (is_read) return;
   is_read = 1;
-  input = own;
-  input_length = read_input(own);
+  if (!&__ffuzz_net_input || !__ffuzz_net_input(&input, &input_length)) {
+    input = own;
+    input_length = read_input(own);
+  }
   is_list = input_length >= HEAD && word_at(0) >> 24 < NET_CONNECTIONS && (word_at(0) & 0xffffff) <= input_length - HEAD;
   take_message();
 }

@@ -249,6 +249,11 @@ static long closes(const struct call *c) {
   return perform(c);
 }
 
+HIDDEN void ffuzz_close_range(uint64_t first, uint64_t last) {
+  if (first < OWN_FIRST) CALL(close_range, first, last < OWN_FIRST ? last : OWN_FIRST - 1, 0);
+  if (last > OWN_LAST) CALL(close_range, first > OWN_LAST ? first : OWN_LAST + 1, last, 0);
+}
+
 static long closes_range(const struct call *c) {
   uint64_t first = (uint32_t)c->a[0], last = (uint32_t)c->a[1];
   if (c->a[2]) return refused(c);
@@ -257,8 +262,7 @@ static long closes_range(const struct call *c) {
     uint64_t known = (uint64_t)ffuzz_saved->descriptors[i];
     if (known >= first && known <= last) ffuzz_note_descriptor((long)known);
   }
-  if (first < OWN_FIRST) CALL(close_range, first, last < OWN_FIRST ? last : OWN_FIRST - 1, 0);
-  if (last > OWN_LAST) CALL(close_range, first > OWN_LAST ? first : OWN_LAST + 1, last, 0);
+  ffuzz_close_range(first, last);
   return 0;
 }
 

@@ -29,7 +29,7 @@ static void open_input(void) {
 static void put_input(uint32_t index) {
   uint32_t length, kind = ffuzz_input->kind;
   const uint8_t *bytes = ffuzz_case_bytes(index, &length);
-  if (kind == FFUZZ_INPUT_NONE) return;
+  if (kind == FFUZZ_INPUT_NONE || kind == FFUZZ_INPUT_NET) return;
   if (kind == FFUZZ_INPUT_FILE && (index == 0 || ffuzz_changes->what & CHANGED_INPUT)) open_input();
   long written = CALL(pwrite64, OWN_INPUT, bytes, length, 0);
   if (written != (long)length) ffuzz_give_up(FFUZZ_WHY_INPUT, written < 0 ? -written : 0);

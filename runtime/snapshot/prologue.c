@@ -25,6 +25,7 @@
 #include "snapshot/filter.h"
 #include "snapshot/made.h"
 #include "snapshot/mappings.h"
+#include "snapshot/server.h"
 #include "snapshot/take.h"
 
 /* What older headers lack (include/uapi/linux/prctl.h, asm-generic/siginfo.h). */
@@ -212,7 +213,7 @@ static int opens(const struct call *c) {
 #ifdef SYS_open
   if (c->number == SYS_open) return 1;
 #endif
-  return c->number == SYS_openat || c->number == SYS_socket;
+  return c->number == SYS_openat || c->number == SYS_socket || ffuzz_server_opens(c);
 }
 
 static int maps(const struct call *c) { return c->number == SYS_mmap || c->number == SYS_mremap; }
@@ -237,14 +238,34 @@ static void note_mapping(const struct call *c, uint64_t result) {
   saved->mapped[saved->mapped_count++] = (struct mapped){result, result + length, calls};
 }
 
-static void note(const struct call *c, long result) {
+static void forget_opened(uint64_t first, uint64_t last) {
   struct saved *saved = ffuzz_saved;
+  for (uint32_t i = saved->opened_count; i-- > 0;)
+    if ((uint64_t)saved->opened[i].number >= first && (uint64_t)saved->opened[i].number <= last)
+      saved->opened[i] = saved->opened[--saved->opened_count];
+}
+
+static void note_opened(const struct call *c, int number) {
+  struct saved *saved = ffuzz_saved;
+  const struct opened *of = ffuzz_server_opens(c) ? ffuzz_opened_as((int)c->a[0]) : NULL;
+  int is_file = of ? of->is_file : c->number != SYS_socket;
+  forget_opened((uint64_t)number, (uint64_t)number);
+  saved->opened[saved->opened_count++] = (struct opened){number, saved->prologue, is_file, 0};
+}
+
+static void note(const struct call *c, long result) {
   int has_failed = result < 0 && result > -4096;
-  if (opens(c) && !has_failed)
-    saved->opened[saved->opened_count++] = (struct opened){(int)result, saved->prologue, c->number != SYS_socket, 0};
+  if (opens(c) && !has_failed) note_opened(c, (int)result);
   if ((maps(c) || c->number == SYS_munmap) && !has_failed) note_mapping(c, (uint64_t)result);
-  if (c->number == SYS_close) *ffuzz_opened_as((int)c->a[0]) = saved->opened[--saved->opened_count];
-  saved->prologue++;
+  if (c->number == SYS_close) forget_opened((uint32_t)c->a[0], (uint32_t)c->a[0]);
+  if (c->number == SYS_close_range) forget_opened((uint32_t)c->a[0], (uint32_t)c->a[1]);
+  ffuzz_saved->prologue++;
+}
+
+static long make(const struct call *c) {
+  if (c->number != SYS_close_range) return perform(c);
+  ffuzz_close_range((uint32_t)c->a[0], (uint32_t)c->a[1]);
+  return 0;
 }
 
 /* A socket cannot be opened anew for each run: they have to begin before it. */
@@ -274,6 +295,17 @@ static long changes_stack(const struct call *c) {
   return error;
 }
 
+static void stop(void) {
+  CALL(prctl, DISPATCH, 0 /* off */, 0, 0, 0);
+  ffuzz_saved->is_starting = 0;
+  refuse_sockets();
+  ffuzz_snapshot_take();
+}
+
+HIDDEN void ffuzz_prologue_stops(void) {
+  if (ffuzz_saved->is_starting) stop();
+}
+
 static void on_call(int signal_number, siginfo_t *info, void *context) {
   struct call c = trapped_call(info, context);
   const struct saved *saved = ffuzz_saved;
@@ -296,21 +328,20 @@ static void on_call(int signal_number, siginfo_t *info, void *context) {
     trapped_returns(c.at, changes_stack(&c));
     return;
   }
-  if (!is_over && is_kept(&c)) {
-    long result = perform(&c);
+  if (!is_over && (is_kept(&c) || ffuzz_server_keeps(&c))) {
+    long result = make(&c);
     note(&c, result);
     trapped_returns(c.at, result);
     return;
   }
-  CALL(prctl, DISPATCH, 0 /* off */, 0, 0, 0);
   trapped_again(c.at, c.number);
-  refuse_sockets();
-  ffuzz_snapshot_take();
+  stop();
 }
 
 static int identify_input(void) {
   long file = 0;
   if (ffuzz_input->kind == FFUZZ_INPUT_NONE) return 0;
+  if (ffuzz_input->kind == FFUZZ_INPUT_NET) return 1;
   if (ffuzz_input->kind == FFUZZ_INPUT_FILE)
     file = CALL(openat, AT_FDCWD, ffuzz_input->path, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
   int is_known = file >= 0 && ffuzz_identify(file, "", &ffuzz_saved->input);
@@ -328,6 +359,7 @@ static int is_trap_blocked(void) {
 HIDDEN int ffuzz_prologue_begins(void) {
   if (!ffuzz_runs->prologue || !identify_input() || is_trap_blocked()) return 0;
   ffuzz_handle_traps(on_call);
+  ffuzz_saved->is_starting = 1;
   return !CALL(prctl, DISPATCH, 1 /* on */, ffuzz_kernel, ffuzz_kernel_end - (const char *)(uintptr_t)ffuzz_kernel, NULL);
 }
 #endif

@@ -6,6 +6,8 @@
 
 #if FFUZZ_HAS_SNAPSHOTS
 HIDDEN int ffuzz_prologue_begins(void); /* the snapshot is taken later */
+/* Takes the snapshot here, unless it was taken before. Returns in each run. */
+HIDDEN void ffuzz_prologue_stops(void);
 #endif
 
 #endif

@@ -10,6 +10,8 @@
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 
+#include "runs.h"
+#include "snapshot/cycle.h"
 #include "snapshot/mappings.h"
 #include "snapshot/prologue.h"
 #include "snapshot/take.h"
@@ -73,7 +75,18 @@ HIDDEN void ffuzz_snapshot(void) {
   if (!ffuzz_prologue_begins()) ffuzz_snapshot_take();
 }
 
+/* For the stand-in for the network: the input of this run lies in the channel. 0: it has to read its file. The first
+ * question of a process that is put back is the first use of the input, so the snapshot is taken here. */
+int __ffuzz_net_input(const uint8_t **bytes, uint32_t *length) {
+  if (!ffuzz_saved || !ffuzz_input || ffuzz_input->kind != FFUZZ_INPUT_NET) return 0;
+  ffuzz_prologue_stops();
+  if (!ffuzz_is_put_back()) return 0;
+  *bytes = ffuzz_case_bytes(ffuzz_runs->started - 1, length);
+  return 1;
+}
+
 #else
 HIDDEN void ffuzz_snapshot_reserve(void) {}
 HIDDEN void ffuzz_snapshot(void) { ffuzz_lasting = 0; }
+int __ffuzz_net_input(const uint8_t **bytes, uint32_t *length) { return (void)bytes, (void)length, 0; }
 #endif

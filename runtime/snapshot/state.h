@@ -1,7 +1,7 @@
 /* What the parts of a snapshot share: what was saved, and what the present run has changed.
  *
  * From the lowest part to the highest: mappings.c and pages.c have the memory. made.c knows what the prologue has
- * made. changes.c undoes what a run changes in the kernel, which filter.c and calls.c notice. cycle.c has the order
+ * made, server.c what a server may do in it. changes.c undoes what a run changes in the kernel, which filter.c and calls.c notice. cycle.c has the order
  * of operations between two runs, take.c that of the snapshot itself; prologue.c finds where runs begin, and
  * snapshot.c starts all that.
  *
@@ -115,6 +115,7 @@ struct saved {
   uint32_t edge_count, key_count;
   void *log; /* NULL: it logs nothing */
   uint32_t prologue; /* system calls that stand before the snapshot */
+  int is_starting;   /* the snapshot is still to be taken */
   struct file_id input;
   uint32_t opened_count;
   struct opened opened[MOST_OPENED];

@@ -178,6 +178,11 @@ impl Setup {
         self.traits.instrumented
     }
 
+    /// Its inputs come over a socket.
+    pub(super) fn has_net(&self) -> bool {
+        self.net.is_some()
+    }
+
     /// How the target runs.
     pub(super) fn way(&self) -> &Way {
         &self.way

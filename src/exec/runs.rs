@@ -119,6 +119,7 @@ const LEFT_PATH: usize = super::channel::HEADER - LEFT - 4;
 const INPUT_NONE: u32 = 0;
 const INPUT_STDIN: u32 = 1;
 const INPUT_FILE: u32 = 2;
+const INPUT_NET: u32 = 3;
 
 /// Orders to a target and its reports.
 #[derive(Debug)]
@@ -425,13 +426,14 @@ impl RunChannel {
     }
 
     /// Sets where a lasting child delivers its input: a file of that path, or the target's stdin. None: it has
-    /// shared memory. False if the path is too long.
-    pub(super) fn set_input(&mut self, file: Option<&[u8]>, stdin: bool) -> bool {
+    /// shared memory. `net`: the stand-in for the network asks for it. False if the path is too long.
+    pub(super) fn set_input(&mut self, file: Option<&[u8]>, stdin: bool, net: bool) -> bool {
         let path = file.unwrap_or_default();
         if path.len() >= INPUT_PATH || path.contains(&0) {
             return false;
         }
         let kind = match (file, stdin) {
+            _ if net => INPUT_NET,
             (Some(_), _) => INPUT_FILE,
             (None, true) => INPUT_STDIN,
             (None, false) => INPUT_NONE,

@@ -313,7 +313,7 @@ impl ForkServer {
         let codes: Vec<bool> = (0..=u8::MAX).map(|code| self.is_crash_code(code)).collect();
         let Some(runs) = &mut self.session.runs else { return };
         runs.set_crash_codes(|code| codes[usize::from(code)]);
-        if !runs.set_input(file, stdin) {
+        if !runs.set_input(file, stdin, self.setup.has_net()) {
             return;
         }
         let prologue = if self.setup.options.snapshots_at_main { 0 } else { LONGEST_PROLOGUE };
