@@ -7,11 +7,14 @@
  * delivery; the others are the calls of libc. */
 #define _GNU_SOURCE
 #include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "net/files.h"
 #include "net/input.h"
+#include "net/kernel.h"
 #include "net/options.h"
 #include "net/transcript.h"
 
@@ -30,10 +33,19 @@ static void leave_preload(void) {
     unsetenv("LD_PRELOAD");
 }
 
+/* A debugger, a shell, or another program that starts the target gets the same environment. */
+static int is_target(void) {
+  const char *program = getenv("FFUZZ_NET_PROGRAM");
+  struct stat wanted, own;
+  if (!program) return 1;
+  if (REAL(newfstatat, AT_FDCWD, program, &wanted, 0) || REAL(newfstatat, AT_FDCWD, "/proc/self/exe", &own, 0)) return 1;
+  return wanted.st_ino == own.st_ino && wanted.st_dev == own.st_dev;
+}
+
 __attribute__((constructor(101))) static void begin(void) {
   int error = errno;
   const char *wanted = getenv("FFUZZ_NET");
-  if (!wanted) return;
+  if (!wanted || !is_target()) return;
   ffuzz_net_read_options(wanted);
   if (!ffuzz_net.role) return;
   leave_preload();

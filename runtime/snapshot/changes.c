@@ -51,7 +51,8 @@ static void add_descriptor(long number) {
   struct saved *saved = ffuzz_saved;
   uint32_t count = saved->descriptor_count;
   int is_bad = count == MOST_DESCRIPTORS || (count && saved->descriptors[count - 1] >= number);
-  if (is_bad || (number >= OWN_FIRST && number <= OWN_LAST)) ffuzz_give_up(FFUZZ_WHY_DESCRIPTORS, number);
+  if (number >= OWN_FIRST && number <= OWN_LAST) return;
+  if (is_bad) ffuzz_give_up(FFUZZ_WHY_DESCRIPTORS, number);
   if (CALL(fcntl, number, F_GETFD) & FD_CLOEXEC) saved->close_on_exec |= (uint64_t)1 << count;
   saved->descriptors[saved->descriptor_count++] = (int)number;
 }

@@ -53,18 +53,24 @@ struct scan {
   uint64_t inverted, mask, any_of, returned;
 };
 
-static void open_kernel_interfaces(void) {
+static void move(long from, int to) {
+  long error = CALL(dup3, from, to, O_CLOEXEC);
+  if (error < 0) ffuzz_give_up(FFUZZ_WHY_DESCRIPTORS, -error);
+  CALL(close, from);
+}
+
+HIDDEN void ffuzz_memory_open(void) {
+  for (int number = OWN_FIRST; number <= OWN_LAST; number++)
+    if (CALL(fcntl, number, F_GETFD) >= 0) ffuzz_give_up(FFUZZ_WHY_DESCRIPTORS, number);
   long faults = CALL(userfaultfd, O_CLOEXEC | O_NONBLOCK | FAULTS_USER_MODE_ONLY);
   if (faults < 0) ffuzz_give_up(FFUZZ_WHY_USERFAULT, -faults);
   struct uffdio_api api = {.api = UFFD_API, .features = FAULTS_ASYNC | FAULTS_UNPOPULATED};
   long error = CALL(ioctl, faults, UFFDIO_API, &api);
   if (error) ffuzz_give_up(FFUZZ_WHY_USERFAULT, -error);
-  CALL(dup3, faults, OWN_FAULTS, O_CLOEXEC);
-  CALL(close, faults);
+  move(faults, OWN_FAULTS);
   long pages = CALL(openat, AT_FDCWD, "/proc/self/pagemap", O_RDONLY | O_CLOEXEC);
   if (pages < 0) ffuzz_give_up(FFUZZ_WHY_SCAN, -pages);
-  CALL(dup3, pages, OWN_PAGES, O_CLOEXEC);
-  CALL(close, pages);
+  move(pages, OWN_PAGES);
 }
 
 /* The next regions from `*at` on, and moves it behind them. */
@@ -212,7 +218,6 @@ static void add_windows(void) {
 /* The copies and their table are memory that nobody has written to yet, so they cost what is in use. */
 HIDDEN void ffuzz_memory_save(void) {
   struct saved *saved = ffuzz_saved;
-  open_kernel_interfaces();
   ffuzz_mappings_list();
   saved->heap_end = (uint64_t)CALL(brk, 0);
   number_pages();

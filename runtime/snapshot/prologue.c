@@ -334,6 +334,7 @@ static void on_call(int signal_number, siginfo_t *info, void *context) {
     trapped_returns(c.at, result);
     return;
   }
+
   trapped_again(c.at, c.number);
   stop();
 }

@@ -116,6 +116,23 @@ fn a_bug_in_the_third_message_is_found_and_becomes_a_report() {
     report.says("1 bug");
 }
 
+/// What a server does before its first receive is done once.
+#[test]
+fn servers_run_by_snapshot() {
+    for how in ["plain", "poll", "select", "edges", "fork", "daemon", "stream", "busy"] {
+        let dir = TestDir::with_seed(session());
+        let options = "-s 1 -E 4000 --net tcp:7000";
+        dir.fuzz(options, &sockets(), how).env("AFL_NO_UI", "1").run().expect(0);
+        let stats = dir.stats();
+        assert_eq!(stats["run_mode"], "snapshot", "{how}: {stats:?}");
+        assert_eq!(stats["snapshot_differs"], "0", "{how}");
+        assert_eq!(stats["stability"], "100.00%", "{how}");
+    }
+    let dir = TestDir::with_seed(session());
+    dir.fuzz("-s 1 -E 4000 --net udp:7000", &sockets(), "udp").run().expect(0);
+    assert_eq!(dir.stats()["run_mode"], "snapshot");
+}
+
 #[test]
 fn programs_of_other_compilers_and_without_source() {
     for (program, options) in [(plain("sockets.c", ""), "-Q"), (afl_target("sockets.c", ""), "")] {

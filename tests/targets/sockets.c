@@ -3,14 +3,18 @@
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
+#include <grp.h>
 #include <netinet/in.h>
 #include <poll.h>
+#include <pwd.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <sys/random.h>
+#include <sys/resource.h>
 #include <sys/select.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -160,6 +164,37 @@ static void as_daemon(int server) {
   serve(accept(server, NULL, NULL));
 }
 
+/* What servers do before they wait: files of their own, another group of processes, limits, the name service. */
+static void busy(void) {
+  char line[64], path[] = "/tmp/ffuzz-sockets-XXXXXX";
+  int server = listener(PORT), log = mkstemp(path), copy = dup(log);
+  struct rlimit limit = {64, 64};
+  sigset_t blocked;
+  if (log < 0 || write(log, line, (size_t)sprintf(line, "%d\n", getpid())) < 0 || ftruncate(log, 0)) exit(3);
+  fchmod(log, 0644);
+  rename(path, "/tmp/ffuzz-sockets.log");
+  unlink("/tmp/ffuzz-sockets.log");
+  close(log);
+  setpgid(0, 0);
+  setrlimit(RLIMIT_CORE, &limit);
+  if (getuid() == 0 && (setgroups(0, NULL) || setgid(65534) || setuid(65534))) exit(4);
+  getpwnam("nobody");
+  FILE *maps = fopen("/proc/self/stat", "r");
+  if (maps) fgets(line, sizeof line, maps), fclose(maps);
+  int null = open("/dev/null", O_RDWR);
+  dup2(null, 0), dup2(null, 2);
+  if (null > 2) close(null);
+  sigemptyset(&blocked);
+  sigaddset(&blocked, SIGPIPE);
+  sigprocmask(SIG_BLOCK, &blocked, NULL);
+  int all = epoll_create1(0);
+  struct epoll_event event = {EPOLLIN, {.fd = server}};
+  epoll_ctl(all, EPOLL_CTL_ADD, server, &event);
+  if (epoll_wait(all, &event, 1, -1) != 1) exit(5);
+  serve(accept(server, NULL, NULL));
+  close(copy);
+}
+
 static void by_stream(int server) {
   int fd = accept(server, NULL, NULL);
   FILE *in = fdopen(fd, "r"), *out = fdopen(dup(fd), "w");
@@ -220,6 +255,7 @@ int main(int argc, char **argv) {
     }
   }
   if (IS("daemon")) as_daemon(-1);
+  if (IS("busy")) busy();
   if (IS("stream")) by_stream(listener(PORT));
   if (IS("itself")) within_itself();
   if (IS("chance")) random_numbers();

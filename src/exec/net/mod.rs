@@ -5,7 +5,8 @@ mod session;
 mod transcript;
 
 use std::ffi::OsString;
-use std::path::Path;
+use std::fs;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use miette::Diagnostic;
@@ -25,6 +26,8 @@ pub(super) use transcript::{TRANSCRIPT_ENV, TRANSCRIPT_FD};
 
 /// What the target finds the value of `--net` in.
 const VARIABLE: &str = "FFUZZ_NET";
+/// And the program that is meant: not a debugger that starts it.
+const PROGRAM: &str = "FFUZZ_NET_PROGRAM";
 /// A server may take some time to start.
 const LEAST: Duration = Duration::from_secs(5);
 
@@ -58,6 +61,7 @@ pub enum StandInError {
 pub(super) struct StandIn {
     preload: Preload,
     options: NetOptions,
+    program: PathBuf,
 }
 
 impl StandIn {
@@ -77,7 +81,8 @@ impl StandIn {
         if preload::changes_user(program) {
             return Err(StandInError::SetUser.into());
         }
-        Ok(Self { preload: Preload::open(&options.places, NET)?, options: net.clone() })
+        let program = fs::canonicalize(program).unwrap_or_else(|_| program.into());
+        Ok(Self { preload: Preload::open(&options.places, NET)?, options: net.clone(), program })
     }
 
     /// Adds what every process of the target needs.
@@ -85,6 +90,7 @@ impl StandIn {
         let (name, value) = self.preload.variable(env);
         env.push((name, Some(value)));
         env.push((VARIABLE.into(), Some(self.options.to_string().into())));
+        env.push((PROGRAM.into(), Some(self.program.clone().into())));
     }
 }
 
