@@ -4,12 +4,18 @@
 //! 8 bits the connection, below 128. With one connection that is the replay format of AFLNet (Pham et al., ICST 2020).
 //! A file whose first word does not fit it is one message of the first connection. Mirrors `runtime/net/input.c`.
 
+use std::ops::Range;
+
+use crate::corpus::Length;
+
 /// Number of connections that an input can name.
 pub const CONNECTIONS: u8 = 128;
 /// Bytes before those of a message.
 pub const HEAD: usize = 4;
 /// Largest number of bytes of a message.
-const LONGEST: usize = 0xff_ffff;
+pub const LONGEST: usize = 0xff_ffff;
+/// Bytes of the number of bytes in a word. No other [`Length`] has that width.
+const WIDTH: usize = 3;
 
 /// One message.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -34,7 +40,7 @@ pub fn is_list(input: &[u8]) -> bool {
 }
 
 /// The messages of an input. A length beyond the end is cut there.
-pub fn messages(input: &[u8]) -> impl Iterator<Item = Message<'_>> {
+pub fn messages(input: &[u8]) -> impl Iterator<Item = Message<'_>> + Clone {
     let is_list = is_list(input);
     let mut rest = input;
     std::iter::from_fn(move || {
@@ -49,9 +55,59 @@ pub fn messages(input: &[u8]) -> impl Iterator<Item = Message<'_>> {
     })
 }
 
+/// The word of a message with `length` bytes, at most [`LONGEST`].
+#[must_use]
+pub fn head(connection: u8, length: usize) -> [u8; HEAD] {
+    let [l0, l1, l2, ..] = length.min(LONGEST).to_le_bytes();
+    [l0, l1, l2, connection % CONNECTIONS]
+}
+
+/// The list of these messages.
+#[must_use]
+pub fn list<'a>(messages: impl IntoIterator<Item = Message<'a>>) -> Vec<u8> {
+    let mut list = Vec::new();
+    for message in messages {
+        list.extend(head(message.connection, message.bytes.len()));
+        list.extend_from_slice(message.bytes);
+    }
+    list
+}
+
+/// Where a message of a list stands, with its word; the end of the list for one that it does not have.
+#[must_use]
+pub fn span(list: &[u8], number: usize) -> Range<usize> {
+    let mut start = 0;
+    for message in messages(list).take(number) {
+        start += HEAD + message.bytes.len();
+    }
+    let length = messages(list).nth(number).map_or(0, |message| HEAD + message.bytes.len());
+    start..start + length
+}
+
+/// The numbers of bytes that are part of a list; nothing if it is one message.
+pub fn framing(input: &[u8]) -> impl Iterator<Item = Length> {
+    let is_list = is_list(input);
+    let mut at = 0;
+    messages(input).take_while(move |_| is_list).map(move |message| {
+        let length = Length { at, width: WIDTH, is_big: false, from: at + HEAD };
+        at += HEAD + message.bytes.len();
+        length
+    })
+}
+
+/// Whether a length is one of [`framing`].
+#[must_use]
+pub fn is_framing(length: &Length) -> bool {
+    length.width == WIDTH
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn list_of() -> &'static [u8] {
+        b"\x02\0\0\0ab\0\0\0\x03\0\0\0\0"
+    }
 
     fn read(input: &[u8]) -> Vec<(u8, &[u8])> {
         messages(input).map(|message| (message.connection, message.bytes)).collect()
@@ -74,9 +130,17 @@ mod tests {
 
     #[test]
     fn a_list_has_connections_and_is_cut_at_its_end() {
-        let list = b"\x02\0\0\0ab\0\0\0\x03\x09\0\0\0xyz";
-        assert_eq!(read(list), [(0, &b"ab"[..]), (3, b""), (0, b"xyz")]);
+        let all = b"\x02\0\0\0ab\0\0\0\x03\x09\0\0\0xyz";
+        assert_eq!(read(all), [(0, &b"ab"[..]), (3, b""), (0, b"xyz")]);
         assert_eq!(read(b"\x01\0\0\0a\x01\0"), [(0, &b"a"[..])]);
+        assert_eq!(list(messages(b"\x01\0\0\0a")), b"\x01\0\0\0a");
+        assert_eq!(
+            [span(list_of(), 0), span(list_of(), 2), span(list_of(), 3)],
+            [0..6, 10..14, 14..14]
+        );
+        let ends: Vec<usize> = framing(list_of()).map(|length| length.end(list_of())).collect();
+        assert_eq!(ends, [6, 10, 14]);
+        assert_eq!(framing(b"HELO").count(), 0);
         assert_eq!(read(b"\0\0\0\0"), [(0, &b""[..])]);
         assert_eq!(read(b"\x01\0\0\0a\x01\0\0\xffb"), [(0, &b"a"[..]), (127, b"b")]);
     }

@@ -135,6 +135,8 @@ pub struct MutationOptions {
     pub length_share: f64,
     /// `AFL_NO_ARITH`.
     pub skip_arith: bool,
+    /// `--net`: inputs are lists of messages, see [`crate::messages`].
+    pub messages: bool,
     /// `-Z`: seeds in order of the queue.
     pub sequential: bool,
     /// `-a`: the inputs are text, or are not; None: decided for each input.
@@ -156,6 +158,7 @@ impl Default for MutationOptions {
             solves_comparisons: true,
             length_share: LENGTH_SHARE,
             skip_arith: false,
+            messages: false,
             sequential: false,
             text: None,
             strategy: Strategy::Explore,

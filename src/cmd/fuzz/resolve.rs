@@ -566,6 +566,7 @@ fn mutation(args: &Args, env: &Environment, main: bool) -> Result<MutationOption
             Args { quick: true, .. } => DeterministicStage::Skipped,
             _ => DeterministicStage::Competes,
         },
+        messages: args.net.is_some(),
         skip_trim: main || env.flag(&["AFL_DISABLE_TRIM", "AFL_NO_TRIM"]),
         solves_comparisons: args.cmplog.as_deref() != Some(OsStr::new("-")),
         length_share: match env.flag(&["AFL_FRAMESHIFT_DISABLE"]) {

@@ -3,6 +3,7 @@
 use std::ops::{Deref, DerefMut, Range};
 
 use crate::corpus::Length;
+use crate::messages;
 
 /// Bytes whose [`Length`]s are kept right. A length that a change makes meaningless, because it removes a part of the
 /// number or because the number does not fit any more, is forgotten.
@@ -74,6 +75,12 @@ impl Buffer {
         let head = pos.saturating_sub(part.start).min(len);
         self.bytes.copy_within(part.start..part.start + head, pos);
         self.bytes.copy_within(part.start + len + head..part.end + len, pos + head);
+    }
+
+    /// The bytes are a list of messages: the lengths of these are kept right from now on.
+    pub(crate) fn reframe(&mut self) {
+        self.lengths.retain(|length| !messages::is_framing(length));
+        self.lengths.extend(messages::framing(&self.bytes));
     }
 
     /// A change of which nothing is known. If it moves bytes, no length is known afterwards.

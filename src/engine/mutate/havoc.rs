@@ -3,6 +3,7 @@
 //! Which operator comes next is one look-up in a table drawn at compile time. Operators change
 //! the buffer in place; nothing is allocated beyond its growth.
 
+mod messages;
 mod numbers;
 mod operators;
 mod regions;
@@ -28,6 +29,9 @@ const WORDS_TWO_OF: u32 = 5;
 /// One change in this number is that of a whole part, if lengths of parts are known.
 const PARTS_ONE_OF: u32 = 6;
 
+/// One change in this number is that of a whole message, if the input is a list of them.
+const MESSAGES_ONE_OF: u32 = 4;
+
 /// Most changes of a gentle candidate, less one.
 const GENTLE_MOST: u32 = 7;
 
@@ -49,6 +53,8 @@ pub struct HavocContext<'a> {
     pub text: bool,
     /// Some changes move whole words of the text.
     pub words: bool,
+    /// The input is a list of messages, see [`crate::messages`].
+    pub messages: bool,
     /// Dig where finds were made (small changes) instead of exploring (block operations).
     pub exploit: bool,
     /// One change, seldom a few: for a seed whose value is to be raised step by step. Many changes
@@ -97,10 +103,14 @@ pub fn havoc(
 
 /// One applicable operator of the profile.
 fn change(rng: &mut Rng, bytes: &mut Buffer, context: &HavocContext<'_>, table: &Table) {
+    if context.messages && below(rng, MESSAGES_ONE_OF) == 0 && messages::change(rng, bytes, context)
+    {
+        return;
+    }
     if context.words && below(rng, WORDS_TWO_OF) < 2 && text::change(rng, bytes, context) {
         return;
     }
-    let has_parts = !bytes.lengths().is_empty();
+    let has_parts = bytes.lengths().iter().any(|length| !crate::messages::is_framing(length));
     if has_parts && below(rng, PARTS_ONE_OF) == 0 && regions::change(rng, bytes, context) {
         return;
     }

@@ -9,6 +9,7 @@ use crate::corpus::Length;
 use crate::corpus::SeedId;
 use crate::fuzzer::door::{Door, Run};
 use crate::fuzzer::{Fuzzer, Progress, Resizing, TextUnit};
+use crate::messages;
 use crate::mutate::donors::Donors;
 use crate::mutate::foreign::Made;
 use crate::mutate::{Candidate, is_text};
@@ -34,6 +35,13 @@ pub fn run_producer<D: Door>(
     result
 }
 
+/// Whether all messages are text.
+fn are_text(input: &[u8]) -> bool {
+    let bodies = messages::messages(input).map(|message| message.bytes);
+    let mut bodies = bodies.filter(|bytes| !bytes.is_empty()).peekable();
+    bodies.peek().is_some() && bodies.all(is_text)
+}
+
 fn run_candidates<D: Door>(
     door: &mut D,
     id: SeedId,
@@ -45,7 +53,9 @@ fn run_candidates<D: Door>(
     let (input, lengths) = (fuzzer.corpus[id].data.clone(), fuzzer.corpus[id].lengths.clone());
     let climbs_at_start = fuzzer.scheduler.climbs(id);
     let mut reference = None;
-    let text = fuzzer.mutation.text.unwrap_or_else(|| is_text(&input));
+    let is_list = fuzzer.mutation.messages;
+    let seems_text = || if is_list { are_text(&input) } else { is_text(&input) };
+    let text = fuzzer.mutation.text.unwrap_or_else(seems_text);
     let (mut timeouts, mut waiting) = (0, Waiting::default());
     let before = fuzzer.target().spent().whole();
     fuzzer.donors.next_seed();
@@ -158,6 +168,7 @@ fn fill<D: Door>(
         seed: id,
         input,
         text,
+        messages: mutation.messages,
         words,
         lengths,
         dictionary,

@@ -139,6 +139,7 @@ mod tests {
             seed: SeedId(0),
             input: b"seed",
             text: true,
+            messages: false,
             words: false,
             lengths: &[],
             dictionary: &dictionary,

@@ -94,6 +94,9 @@ pub(super) fn stack(
     // They are those of the seed.
     let lengths = if base.other.is_none() { from.lengths } else { &[] };
     buffer.set(base.input, lengths);
+    if from.messages {
+        buffer.reframe();
+    }
     let context = context(from, donor);
     let mut by = 0;
     let count = if mutators.joins_havoc() {
@@ -143,6 +146,7 @@ fn context<'a>(from: &Materials<'a>, donor: Option<&'a [u8]>) -> HavocContext<'a
         stack_power: from.stack_power,
         text: from.text,
         words: from.words,
+        messages: from.messages,
         exploit: from.exploit,
         gentle: from.climbing,
     }

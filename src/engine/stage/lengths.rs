@@ -8,6 +8,7 @@ use super::{Stage, StageEnd};
 use crate::corpus::{Length, Origin, SeedId, Step};
 use crate::fuzzer::Effort;
 use crate::fuzzer::door::{Door, Run};
+use crate::messages;
 use crate::mutate::buffer::Buffer;
 use crate::mutate::foreign::ForeignMutators;
 use crate::mutate::lengths::suspects;
@@ -80,6 +81,9 @@ impl<D: Door> Stage<D> for Lengths {
         let end = measure(&mut trial, &input, &mut found);
         let done = taken(door).since(taken_before);
         let fuzzer = door.fuzzer_mut();
+        if fuzzer.mutation.messages {
+            found.retain(|length| !messages::framing(&input).any(|word| word.overlaps(*length)));
+        }
         // Also what was found until a stop.
         fuzzer.corpus[id].lengths = found.into();
         fuzzer.measuring.spent = fuzzer.measuring.spent.and(done);

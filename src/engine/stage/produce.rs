@@ -17,6 +17,8 @@ pub struct Materials<'a> {
     pub input: &'a [u8],
     /// The input is text, see [`crate::mutate::is_text`].
     pub text: bool,
+    /// The input is a list of messages, see [`crate::messages`].
+    pub messages: bool,
     /// Havoc changes whole words, see [`HavocContext::words`].
     ///
     /// [`HavocContext::words`]: crate::mutate::havoc::HavocContext::words

@@ -5,6 +5,7 @@ use super::{Stage, StageEnd};
 use crate::corpus::{Length, Origin, SeedId, Step, moved};
 use crate::fuzzer::Effort;
 use crate::fuzzer::door::{Behaviour, Door, Part, Run};
+use crate::messages;
 use crate::minimize::trim::Trim;
 use crate::mutate::Candidate;
 use crate::mutate::buffer::Buffer;
@@ -70,6 +71,9 @@ fn trim_seed<D: Door>(door: &mut D, id: SeedId) -> Result<StageEnd, D::Error> {
     let (input, lengths, path) = (seed.data.to_vec(), seed.lengths.clone(), seed.path_hash);
     fuzzer.progress.stage = ("trim", 0, 0);
     // Without domains calibration has seen it.
+    let has_messages = fuzzer.mutation.messages;
+    let framing = messages::framing(&input).filter(|_| has_messages);
+    let lengths = lengths.iter().copied().chain(framing).collect();
     let wanted = match fuzzer.judge().watches_domains() {
         true => door.run(Run::of(&input))?.behaviour,
         false => Behaviour { path, values: 0 },
@@ -94,7 +98,8 @@ fn trim_seed<D: Door>(door: &mut D, id: SeedId) -> Result<StageEnd, D::Error> {
     progress.yield_of("trim").execs += runs;
     let seed = &mut fuzzer.corpus[id];
     seed.deciding = moved(&seed.deciding, &seed.data, &input);
-    (seed.data, seed.lengths) = (input.into(), lengths);
+    let lengths = lengths.iter().copied().filter(|length| !messages::is_framing(length));
+    (seed.data, seed.lengths) = (input.into(), lengths.collect());
     seed.trimmed = matches!(end, Ok(StageEnd::Finished));
     fuzzer.suspended.remove(&id);
     end
@@ -134,8 +139,43 @@ fn trim<D: Door>(door: &mut D, work: &mut Work, limit: Limit) -> Result<StageEnd
     Ok(StageEnd::Finished)
 }
 
+/// Leaves out message by message, the last one first.
+fn trim_messages<D: Door>(
+    door: &mut D,
+    work: &mut Work,
+    limit: Limit,
+) -> Result<StageEnd, D::Error> {
+    let mut buffer = Buffer::default();
+    let min_len = door.fuzzer().mutation.min_len.max(1);
+    for number in (0..messages::messages(&work.input).count()).rev() {
+        let gone = messages::span(&work.input, number);
+        if work.input.len() < min_len + gone.len() {
+            continue;
+        }
+        buffer.set(&work.input, &work.lengths);
+        buffer.close_gap(gone.start, gone.len());
+        work.candidate.bytes.clear();
+        work.candidate.bytes.extend_from_slice(&buffer);
+        if door.try_out(&work.candidate)? == Some(work.wanted) {
+            std::mem::swap(&mut work.input, &mut work.candidate.bytes);
+            work.lengths = buffer.lengths().into();
+        }
+        if door.between_batches()? {
+            return Ok(StageEnd::TurnOver);
+        }
+        if limit.is_reached(door) {
+            break;
+        }
+    }
+    Ok(StageEnd::Finished)
+}
+
 /// Leaves out block by block.
 fn trim_blocks<D: Door>(door: &mut D, work: &mut Work, limit: Limit) -> Result<StageEnd, D::Error> {
+    let is_list = door.fuzzer().mutation.messages && messages::is_list(&work.input);
+    if is_list && trim_messages(door, work, limit)? == StageEnd::TurnOver {
+        return Ok(StageEnd::TurnOver);
+    }
     let mut trim = Trim::new(work.input.len()).keep(door.fuzzer().mutation.min_len);
     let mut buffer = Buffer::default();
     let only_coarse = !Left::of(door, door.fuzzer().trimming, SHARE).has_slice();

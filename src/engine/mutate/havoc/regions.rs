@@ -6,6 +6,7 @@ use std::ops::Range;
 use super::super::buffer::Buffer;
 use super::super::{Rng, below, index};
 use super::HavocContext;
+use crate::messages::is_framing;
 
 /// Bytes before a length that may belong to the part, such as its type.
 const BEFORE: [usize; 8] = [0, 0, 0, 0, 1, 2, 4, 8];
@@ -37,7 +38,10 @@ fn part(rng: &mut Rng, bytes: &Buffer) -> Option<Range<usize>> {
     let length = lengths.get(index(rng, lengths.len()))?;
     let end = length.end(bytes);
     // An offset counts from the start.
-    let is_part = length.from >= length.at && end > length.at + length.width && end <= bytes.len();
+    let is_part = !is_framing(length)
+        && length.from >= length.at
+        && end > length.at + length.width
+        && end <= bytes.len();
     let before = BEFORE[below(rng, BEFORE.len() as u32) as usize];
     let part = length.at.saturating_sub(before)..end;
     (is_part && part.len() <= LONGEST).then_some(part)

@@ -229,6 +229,7 @@ mod tests {
             long_blocks: 1,
             stack_power: 4,
             text: true,
+            messages: false,
             words: true,
             exploit: false,
             gentle: false,
