@@ -140,18 +140,24 @@ def tls_hello(suites, extensions):
     return tls_record(22, b"\1" + struct.pack(">I", len(body))[1:] + body, 0x0301)
 
 
+P256_BASE = bytes.fromhex(
+    "046b17d1f2e12c4247f8bce6e563a440f277037d812deb33a0f4a13945d898c296"
+    "4fe342e2fe1a7f9b8ee7eb4a7c0f9e162bce33576b315ececbb6406837bf51f5"
+)
+
+
 def mbedtls():
     name = (0, prefixed(b"\0" + prefixed(b"localhost")))
     groups, points = (10, prefixed(struct.pack(">HH", 0x001D, 0x0017))), (11, b"\1\0")
     signatures = (13, prefixed(struct.pack(">HHH", 0x0401, 0x0403, 0x0201)))
     alert, change = tls_record(21, b"\1\0"), tls_record(20, b"\1")
-    # Key exchange with a point of x25519, and one with RSA whose content is wrong.
-    point = tls_record(22, b"\x10\0\0\x21\x20" + bytes(range(9, 41)))
+    # Key exchange: with the base point of secp256r1, and with RSA whose content is wrong.
+    point = tls_record(22, b"\x10\0\0\x42" + bytes([len(P256_BASE)]) + P256_BASE)
     secret = tls_record(22, b"\x10\0\1\2" + prefixed(bytes(range(256))))
     finished = tls_record(22, bytes(range(40)))
     return {
         "curve": seed(tls_hello([0xC02F, 0xC02B, 0xC013], [name, groups, points, signatures]), point, change, finished),
-        "rsa": seed(tls_hello([0x009C, 0x002F, 0x0035], [(22, b""), (23, b""), (35, b"")]), secret, change, finished),
+        "rsa": seed(tls_hello([0x009C, 0x002F, 0x0035], [signatures, (22, b""), (23, b""), (35, b"")]), secret, change, finished),
         "closed": seed(tls_hello([0xC030, 0x00FF], [groups, points, signatures, (1, b"\1"), (16, b"\0\3\2h2")]), alert),
     }
 
