@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Builds servers and a client, the targets of ffuzz --net, from Debian's source packages; their code is not changed.
 #
-#   benches/targets/servers.sh FOLDER [mosquitto|dnsmasq|lighttpd|redis|mbedtls …]
+#   benches/targets/servers.sh FOLDER [mosquitto|dnsmasq|lighttpd|redis|mbedtls|curl …]
 #
 # Leaves FOLDER/NAME, which has the program, its configuration, the folder seeds, the file net (the value of --net)
 # and the file command (the command line, to be run in that folder):
@@ -24,7 +24,7 @@ CFLAGS=${CFLAGS:--O2 -g}
 mkdir -p "$1" "$sources"
 out=$(cd "$1" && pwd)
 shift
-(($#)) || set -- mosquitto dnsmasq lighttpd redis mbedtls
+(($#)) || set -- mosquitto dnsmasq lighttpd redis mbedtls curl
 
 # shellcheck source-path=SCRIPTDIR
 . "$here/common.sh"
@@ -147,9 +147,21 @@ mbedtls() {
   finish mbedtls "$folder/ssl_server" tcp:4433 ./ssl_server
 }
 
+# A client: it asks, and an input is what the server answers, here over as many connections as it is sent to.
+curl() {
+  local folder
+  folder=$(source_of curl curl 'curl-[0-9]*[0-9]')
+  logged "$folder" ./configure --quiet --disable-shared --without-ssl --without-zlib --without-brotli --without-zstd \
+    --without-libpsl --without-libidn2 --without-nghttp2 --without-librtmp --disable-ldap --disable-manual \
+    --disable-threaded-resolver --disable-pthreads CC="$CC" CFLAGS="$CFLAGS -w"
+  logged "$folder" make -C lib
+  logged "$folder" make -C src curl
+  finish curl "$folder/src/curl" tcp-client ./curl -s -L -b none http://127.0.0.1:81/
+}
+
 for name in "$@"; do
   case $name in
-    mosquitto | dnsmasq | lighttpd | redis | mbedtls) "$name" ;;
+    mosquitto | dnsmasq | lighttpd | redis | mbedtls | curl) "$name" ;;
     *) echo "no target $name: see the head of $0" >&2; exit 2 ;;
   esac
 done

@@ -59,9 +59,9 @@ def dns_name(text):
     return b"".join(bytes([len(part)]) + part.encode() for part in text.split(".") if part) + b"\0"
 
 
-def dns_query(name, kind=1, extra=b"", number=0x1234):
+def dns_query(name, kind=1, extra=b"", number=0x1234, group=1):
     counts = struct.pack(">HHHH", 1, 0, 0, 1 if extra else 0)
-    return struct.pack(">HH", number, 0x0100) + counts + dns_name(name) + struct.pack(">HH", kind, 1) + extra
+    return struct.pack(">HH", number, 0x0100) + counts + dns_name(name) + struct.pack(">HH", kind, group) + extra
 
 
 # An OPT record: answers of up to 1232 bytes, and a cookie.
@@ -73,7 +73,7 @@ def dns_queries():
         "address": [dns_query("example.com"), dns_query("example.com", 28)],
         "records": [dns_query("t.lan", 16), dns_query("lan", 15), dns_query("_sip._tcp.lan", 33)],
         "options": [dns_query("alias.lan", 255, DNS_OPT), dns_query("example.com", 1, DNS_OPT, 7)],
-        "backwards": [dns_query("4.3.2.1.in-addr.arpa", 12), dns_query("version.bind", 16)],
+        "backwards": [dns_query("5.3.2.1.in-addr.arpa", 12), dns_query("version.bind", 16, group=3)],
     }
 
 
@@ -182,8 +182,8 @@ def curl():
         ),
         "cookies": seed(
             b"HTTP/1.1 302 Found\r\nSet-Cookie: a=b; Path=/; Max-Age=9; HttpOnly\r\nLocation: /other\r\n"
-            b"Content-Length: 0\r\n\r\n",
-            b"HTTP/1.0 404 No\r\nConnection: close\r\n\r\nno",
+            b"Content-Length: 0\r\nConnection: close\r\n\r\n",
+            (1, b"HTTP/1.0 404 No\r\n\r\nno"),
         ),
     }
 
