@@ -127,12 +127,17 @@ CONF
   finish lighttpd "$folder/src/lighttpd" tcp:8080 ./lighttpd -D -f lighttpd.conf
 }
 
+# No command writes a file: the next run would read what it wrote. None makes another process, which would be the one
+# that goes on.
 redis() {
-  local folder
+  local folder command
   folder=$(source_of redis redis 'redis-[0-9]*[0-9]')
   logged "$folder" make -C src CC="$CC" CFLAGS="$CFLAGS -w" OPTIMIZATION=-O2 MALLOC=libc BUILD_TLS=no \
     USE_SYSTEMD=no redis-server
   printf 'port 6379\nbind 127.0.0.1\nsave ""\nappendonly no\ndaemonize no\n' >"$out/redis/redis.conf"
+  for command in CONFIG SAVE BGSAVE BGREWRITEAOF SHUTDOWN SYNC PSYNC; do
+    echo "rename-command $command \"\""
+  done >>"$out/redis/redis.conf"
   finish redis "$folder/src/redis-server" tcp:6379 ./redis-server redis.conf
 }
 
