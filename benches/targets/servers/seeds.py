@@ -162,15 +162,26 @@ def mbedtls():
     }
 
 
-def ftp_lines(*lines):
+def text_lines(*lines):
     return seed(*(line.encode() + b"\r\n" for line in lines))
 
 
-def ftp():
+def proftpd():
     return {
-        "list": ftp_lines("USER anonymous", "PASS a@b", "SYST", "PWD", "PASV", "LIST", "QUIT"),
-        "walk": ftp_lines("USER anonymous", "PASS x", "CWD folder", "CDUP", "SIZE a.txt", "MDTM a.txt", "NOOP"),
-        "modes": ftp_lines("USER ftp", "PASS x", "FEAT", "TYPE I", "EPSV", "REST 2", "RETR a.txt", "STAT /", "QUIT"),
+        "list": text_lines("USER anonymous", "PASS a@b", "SYST", "PWD", "TYPE A", "STAT /", "QUIT"),
+        "walk": text_lines("USER anonymous", "PASS x", "CWD folder", "CDUP", "SIZE a.txt", "MDTM a.txt", "NOOP"),
+        "modes": text_lines("USER anonymous", "PASS x", "FEAT", "TYPE I", "REST 2", "MLST a.txt", "PASV", "RETR a.txt"),
+    }
+
+
+def exim():
+    mail = ["MAIL FROM:<b@lan> SIZE=10", "RCPT TO:<c@lan>", "RCPT TO:<c@else.where>"]
+    text = "Subject: x\r\nFrom: B <b@lan>\r\n\r\ntext\r\n."
+    return {
+        "mail": text_lines("EHLO a.lan", *mail, "DATA", text, "QUIT"),
+        "chunk": text_lines("EHLO a.lan", *mail, "BDAT 4 LAST\r\nab", "RSET", "VRFY c", "EXPN c"),
+        "login": text_lines("EHLO [127.0.0.1]", "AUTH PLAIN AHVzZXIAdXNlcg==", mail[0], "NOOP", "HELP"),
+        "challenge": text_lines("EHLO a", "AUTH CRAM-MD5", "dXNlciBhYmNk", "ETRN lan", "QUIT"),
     }
 
 
@@ -195,8 +206,9 @@ SERVERS = {
     "lighttpd": lighttpd,
     "redis": redis,
     "mbedtls": mbedtls,
-    "ftp": ftp,
     "curl": curl,
+    "proftpd": proftpd,
+    "exim": exim,
 }
 
 
