@@ -157,7 +157,9 @@ def mbedtls():
     finished = tls_record(22, bytes(range(40)))
     return {
         "curve": seed(tls_hello([0xC02F, 0xC02B, 0xC013], [name, groups, points, signatures]), point, change, finished),
-        "rsa": seed(tls_hello([0x009C, 0x002F, 0x0035], [signatures, (22, b""), (23, b""), (35, b"")]), secret, change, finished),
+        "rsa": seed(
+            tls_hello([0x009C, 0x002F, 0x0035], [signatures, (22, b""), (23, b""), (35, b"")]), secret, change, finished
+        ),
         "closed": seed(tls_hello([0xC030, 0x00FF], [groups, points, signatures, (1, b"\1"), (16, b"\0\3\2h2")]), alert),
     }
 
