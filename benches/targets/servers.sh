@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Builds servers and a client, the targets of ffuzz --net, from Debian's source packages; their code is not changed.
 #
-#   benches/targets/servers.sh FOLDER [mosquitto|dnsmasq|lighttpd|redis|mbedtls|curl …]
+#   benches/targets/servers.sh FOLDER [mosquitto|dnsmasq|lighttpd|redis|mbedtls|curl|proftpd|exim …]
 #
 # Leaves FOLDER/NAME, which has the program, its configuration, the folder seeds, the file net (the value of --net)
 # and the file command (the command line, to be run in that folder):
@@ -12,6 +12,7 @@
 # target/bench-sources. What was compiled is kept as FOLDER/NAME/source, for those who look for a line of a report.
 #
 #   apt-get install -y --no-install-recommends make python3 dpkg-dev xz-utils patch pkg-config
+#   apt-get install -y --no-install-recommends perl libpcre2-dev libdb-dev    # for exim
 set -euo pipefail
 
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
@@ -20,7 +21,7 @@ sources=${CARGO_TARGET_DIR:-$root/target}/bench-sources
 CC=${CC:-$root/target/release/ffuzz-cc}
 CFLAGS=${CFLAGS:--O2 -g}
 
-(($# >= 1)) || { sed -n '2,14s/^# \{0,1\}//p' "$0" >&2; exit 2; }
+(($# >= 1)) || { sed -n '2,15s/^# \{0,1\}//p' "$0" >&2; exit 2; }
 mkdir -p "$1" "$sources"
 out=$(cd "$1" && pwd)
 shift
@@ -127,12 +128,17 @@ CONF
   finish lighttpd "$folder/src/lighttpd" tcp:8080 ./lighttpd -D -f lighttpd.conf
 }
 
+# No command writes a file: the next run would read what it wrote. None makes another process, which would be the one
+# that goes on.
 redis() {
-  local folder
+  local folder command
   folder=$(source_of redis redis 'redis-[0-9]*[0-9]')
   logged "$folder" make -C src CC="$CC" CFLAGS="$CFLAGS -w" OPTIMIZATION=-O2 MALLOC=libc BUILD_TLS=no \
     USE_SYSTEMD=no redis-server
   printf 'port 6379\nbind 127.0.0.1\nsave ""\nappendonly no\ndaemonize no\n' >"$out/redis/redis.conf"
+  for command in CONFIG SAVE BGSAVE BGREWRITEAOF SHUTDOWN SYNC PSYNC; do
+    echo "rename-command $command \"\""
+  done >>"$out/redis/redis.conf"
   finish redis "$folder/src/redis-server" tcp:6379 ./redis-server redis.conf
 }
 
@@ -159,9 +165,127 @@ curl() {
   finish curl "$folder/src/curl" tcp-client ./curl -s -L -b none http://127.0.0.1:81/
 }
 
+# An anonymous user may read the folder files. "nofork": no process for each connection.
+proftpd() {
+  local folder
+  folder=$(source_of proftpd proftpd-dfsg 'proftpd-dfsg-[0-9]*')
+  logged "$folder" ./configure --disable-auth-pam --disable-cap --disable-ident --disable-nls --disable-trace \
+    --enable-devel=nodaemon:nofork CC="$CC" CFLAGS="$CFLAGS -w"
+  logged "$folder" make proftpd
+  mkdir -p "$out/proftpd/files/folder"
+  echo 'some text' >"$out/proftpd/files/a.txt"
+  echo 'more text' >"$out/proftpd/files/folder/b"
+  cat >"$out/proftpd/proftpd.conf" <<CONF
+Port 2121
+User $(id -un)
+Group $(id -gn)
+UseIPv6 off
+UseReverseDNS off
+WtmpLog off
+SystemLog none
+TransferLog none
+ScoreboardFile none
+PidFile /dev/null
+DelayEngine off
+<Anonymous $out/proftpd/files>
+  User $(id -un)
+  Group $(id -gn)
+  UserAlias anonymous $(id -un)
+  RequireValidShell off
+  RootLogin on
+  <Limit WRITE>
+    DenyAll
+  </Limit>
+</Anonymous>
+CONF
+  finish proftpd "$folder/proftpd" tcp:2121 ./proftpd -n -q -c "$out/proftpd/proftpd.conf"
+}
+
+# It takes mail for the domain lan, up to its end, and then refuses it: nothing is kept. It does not run as root.
+exim() {
+  local folder user
+  echo '#include <pcre2.h>
+#include <db.h>' | cpp -DPCRE2_CODE_UNIT_WIDTH=8 >/dev/null 2>&1 && command -v perl >/dev/null || {
+    echo 'exim needs perl, libpcre2-dev and libdb-dev: see the head of servers.sh' >&2
+    return 1
+  }
+  folder=$(source_of exim exim4 'exim4-[0-9]*[0-9]')
+  user=$(id -un)
+  [[ $user != root ]] || user=mail
+  mkdir -p "$out/exim/spool"
+  chown "$user" "$out/exim/spool"
+  cat >"$folder/Local/Makefile" <<CONF
+BIN_DIRECTORY=$out/exim
+CONFIGURE_FILE=$out/exim/exim.conf
+CONFIGURE_OWNER=$user
+EXIM_USER=$user
+EXIM_GROUP=$(id -gn "$user")
+SPOOL_DIRECTORY=$out/exim/spool
+LOG_FILE_PATH=syslog
+FIXED_NEVER_USERS=
+ROUTER_ACCEPT=yes
+TRANSPORT_APPENDFILE=yes
+LOOKUP_LSEARCH=yes
+AUTH_PLAINTEXT=yes
+AUTH_CRAM_MD5=yes
+PCRE2_CONFIG=yes
+DISABLE_TLS=yes
+DISABLE_DKIM=yes
+DISABLE_DNSSEC=yes
+HEADERS_CHARSET="ISO-8859-1"
+CC=$CC
+CFLAGS=$CFLAGS -w
+CONF
+  logged "$folder" make
+  cat >"$out/exim/exim.conf" <<'CONF'
+primary_hostname = mail.lan
+daemon_smtp_ports = 2525
+local_interfaces = 127.0.0.1
+keep_environment =
+host_lookup =
+rfc1413_query_timeout = 0s
+queue_only = true
+log_selector = -all
+acl_smtp_rcpt = taken
+acl_smtp_data = refused
+acl_smtp_vrfy = taken
+acl_smtp_expn = taken
+domainlist local_domains = lan
+begin acl
+taken:
+  require verify = sender
+  accept domains = +local_domains
+         verify = recipient
+  deny message = no relay
+refused:
+  deny message = $message_size bytes, from $sender_address
+begin routers
+all:
+  driver = accept
+  domains = +local_domains
+  transport = none
+begin transports
+none:
+  driver = appendfile
+  file = /dev/null
+begin authenticators
+plain:
+  driver = plaintext
+  public_name = PLAIN
+  server_condition = ${if eq{$auth2}{user}}
+  server_set_id = $auth2
+cram:
+  driver = cram_md5
+  public_name = CRAM-MD5
+  server_secret = secret
+  server_set_id = $auth1
+CONF
+  finish exim "$folder"/build-*/exim tcp:2525 ./exim -bdf -oP /dev/null
+}
+
 for name in "$@"; do
   case $name in
-    mosquitto | dnsmasq | lighttpd | redis | mbedtls | curl) "$name" ;;
+    mosquitto | dnsmasq | lighttpd | redis | mbedtls | curl | proftpd | exim) "$name" ;;
     *) echo "no target $name: see the head of $0" >&2; exit 2 ;;
   esac
 done

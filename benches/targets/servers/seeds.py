@@ -157,20 +157,33 @@ def mbedtls():
     finished = tls_record(22, bytes(range(40)))
     return {
         "curve": seed(tls_hello([0xC02F, 0xC02B, 0xC013], [name, groups, points, signatures]), point, change, finished),
-        "rsa": seed(tls_hello([0x009C, 0x002F, 0x0035], [signatures, (22, b""), (23, b""), (35, b"")]), secret, change, finished),
+        "rsa": seed(
+            tls_hello([0x009C, 0x002F, 0x0035], [signatures, (22, b""), (23, b""), (35, b"")]), secret, change, finished
+        ),
         "closed": seed(tls_hello([0xC030, 0x00FF], [groups, points, signatures, (1, b"\1"), (16, b"\0\3\2h2")]), alert),
     }
 
 
-def ftp_lines(*lines):
+def text_lines(*lines):
     return seed(*(line.encode() + b"\r\n" for line in lines))
 
 
-def ftp():
+def proftpd():
     return {
-        "list": ftp_lines("USER anonymous", "PASS a@b", "SYST", "PWD", "PASV", "LIST", "QUIT"),
-        "walk": ftp_lines("USER anonymous", "PASS x", "CWD folder", "CDUP", "SIZE a.txt", "MDTM a.txt", "NOOP"),
-        "modes": ftp_lines("USER ftp", "PASS x", "FEAT", "TYPE I", "EPSV", "REST 2", "RETR a.txt", "STAT /", "QUIT"),
+        "list": text_lines("USER anonymous", "PASS a@b", "SYST", "PWD", "TYPE A", "STAT /", "QUIT"),
+        "walk": text_lines("USER anonymous", "PASS x", "CWD folder", "CDUP", "SIZE a.txt", "MDTM a.txt", "NOOP"),
+        "modes": text_lines("USER anonymous", "PASS x", "FEAT", "TYPE I", "REST 2", "MLST a.txt", "PASV", "RETR a.txt"),
+    }
+
+
+def exim():
+    mail = ["MAIL FROM:<b@lan> SIZE=10", "RCPT TO:<c@lan>", "RCPT TO:<c@else.where>"]
+    text = "Subject: x\r\nFrom: B <b@lan>\r\n\r\ntext\r\n."
+    return {
+        "mail": text_lines("EHLO a.lan", *mail, "DATA", text, "QUIT"),
+        "chunk": text_lines("EHLO a.lan", *mail, "BDAT 4 LAST\r\nab", "RSET", "VRFY c", "EXPN c"),
+        "login": text_lines("EHLO [127.0.0.1]", "AUTH PLAIN AHVzZXIAdXNlcg==", mail[0], "NOOP", "HELP"),
+        "challenge": text_lines("EHLO a", "AUTH CRAM-MD5", "dXNlciBhYmNk", "ETRN lan", "QUIT"),
     }
 
 
@@ -195,8 +208,9 @@ SERVERS = {
     "lighttpd": lighttpd,
     "redis": redis,
     "mbedtls": mbedtls,
-    "ftp": ftp,
     "curl": curl,
+    "proftpd": proftpd,
+    "exim": exim,
 }
 
 
