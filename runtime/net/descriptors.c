@@ -49,19 +49,29 @@ PUBLIC int dup(int number) {
   return file ? ffuzz_net_number(file, 0) : (int)REAL(dup, number);
 }
 
-/* A descriptor of the kernel's cannot stand for a file of ours: a program that moves its connection to its standard
- * streams, as inetd does, is refused. */
+/* The kernel must not give this number to another file while it stands for one of ours. */
+static void keep_from_kernel(int number) {
+  if ((int)REAL(fcntl, number, F_GETFD) >= 0) return;
+  int null = (int)REAL(openat, AT_FDCWD, "/dev/null", O_RDWR, 0);
+  if (null < 0 || null == number) return;
+  REAL(dup3, null, number, 0);
+  REAL(close, null);
+}
+
+/* Besides our own numbers, the standard streams can stand for a file of ours: inetd's way. */
 PUBLIC int dup3(int number, int to, int flags) {
   struct net_file *file = ffuzz_net_file(number);
   if (!file && !ffuzz_net_file(to)) {
     if (ffuzz_net.role && is_own(to)) FAIL(EBADF);
     return (int)REAL(dup3, number, to, flags);
   }
-  if (!file || !ffuzz_net_is_virtual(to)) {
+  if (!file && to < 3) return close_virtual(to), (int)REAL(dup3, number, to, flags);
+  if (!file || (!ffuzz_net_is_virtual(to) && (to < 0 || to > 2))) {
     ffuzz_net_note_word(NET_REFUSED, "dup2 of a socket");
     FAIL(EBADF);
   }
   if (ffuzz_net_file(to)) close_virtual(to);
+  if (to < 3) keep_from_kernel(to);
   return ffuzz_net_put(file, to);
 }
 

@@ -6,10 +6,16 @@
 
 #include "net/kernel.h"
 
-static struct net_file files[NET_MOST], *behind[NET_MOST];
+static struct net_file files[NET_MOST], *behind[NET_MOST], *standard[3];
+
+static struct net_file **place_of(int number) {
+  if (number >= 0 && number < 3) return &standard[number];
+  return ffuzz_net_is_virtual(number) ? &behind[number - NET_FIRST] : NULL;
+}
 
 HIDDEN struct net_file *ffuzz_net_file(int number) {
-  return ffuzz_net_is_virtual(number) ? behind[number - NET_FIRST] : NULL;
+  struct net_file **place = place_of(number);
+  return place ? *place : NULL;
 }
 
 HIDDEN int ffuzz_net_number(struct net_file *file, int least) {
@@ -19,7 +25,7 @@ HIDDEN int ffuzz_net_number(struct net_file *file, int least) {
 }
 
 HIDDEN int ffuzz_net_put(struct net_file *file, int number) {
-  behind[number - NET_FIRST] = file;
+  *place_of(number) = file;
   file->uses++;
   return number;
 }
@@ -73,8 +79,8 @@ static void forget_watched(int number) {
 }
 
 HIDDEN struct net_file *ffuzz_net_take_away(int number) {
-  struct net_file *file = behind[number - NET_FIRST];
-  behind[number - NET_FIRST] = NULL;
+  struct net_file *file = *place_of(number);
+  *place_of(number) = NULL;
   forget_watched(number);
   if (--file->uses) return NULL;
   if (file->peer) {

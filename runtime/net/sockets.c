@@ -70,6 +70,12 @@ PUBLIC int bind(int number, const struct sockaddr *address, socklen_t length) {
   if (!file) return (int)REAL(bind, number, address, length);
   keep(&file->local, &file->local_length, address, length);
   file->port = port_of(address, length);
+  if (!file->port && file->domain != AF_UNIX) {
+    /* Any port is asked for. At the same place in the addresses of both families. */
+    static int last = NET_PEER_PORT + NET_CONNECTIONS;
+    file->port = ++last;
+    ((struct sockaddr_in *)&file->local)->sin_port = htons((uint16_t)last);
+  }
   int is_ours = file->kind == FILE_SOCKET && file->type == SOCK_DGRAM && file->domain != AF_UNIX &&
                 ffuzz_net.role == ROLE_SERVER && ffuzz_net.protocol == UDP && is_port(file->port);
   if (file->type == SOCK_DGRAM && file->domain != AF_UNIX) ffuzz_net_note(NET_LISTENS, UDP, file->port, NULL, 0);
@@ -222,6 +228,7 @@ PUBLIC int getsockopt(int number, int level, int name, void *value, socklen_t *l
   struct net_file *file = ffuzz_net_file(number);
   if (!file) return (int)REAL(getsockopt, number, level, name, value, length);
   memset(value, 0, *length);
+  if (level == IPPROTO_IP && name == IP_OPTIONS) return *length = 0, 0;
   if (level == SOL_SOCKET && name == SO_PEERCRED && *length >= sizeof(struct ucred)) {
     struct ucred us = {(pid_t)REAL(getpid), (uid_t)REAL(getuid), (gid_t)REAL(getgid)};
     memcpy(value, &us, sizeof us);

@@ -19,7 +19,11 @@ static int close_stream(void *file) { return close((int)(intptr_t)file); }
 PUBLIC FILE *fdopen(int number, const char *mode) {
   static FILE *(*real)(int, const char *);
   cookie_io_functions_t functions = {read_stream, write_stream, NULL, close_stream};
-  if (ffuzz_net_file(number)) return fopencookie((void *)(intptr_t)number, mode, functions);
+  if (ffuzz_net_file(number)) {
+    FILE *stream = fopencookie((void *)(intptr_t)number, mode, functions);
+    if (stream) stream->_fileno = number;
+    return stream;
+  }
   if (!real) real = (FILE * (*)(int, const char *)) dlsym(RTLD_NEXT, "fdopen");
   return real(number, mode);
 }

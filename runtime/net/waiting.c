@@ -150,6 +150,8 @@ static int select_for(int count, fd_set *to_read, fd_set *to_write, fd_set *othe
     if (wanted || has(other, i)) files[used++] = (struct pollfd){i, wanted, 0};
   }
   wait_for(files, used, limit, "select");
+  for (nfds_t i = 0; i < used; i++)
+    if (files[i].revents & POLLNVAL) FAIL(EBADF);
   int found = 0;
   for (nfds_t i = 0; i < used; i++) {
     int number = files[i].fd;

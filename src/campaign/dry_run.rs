@@ -12,6 +12,7 @@ use super::state::{self, Known};
 use super::{BadSeeds, Campaign, CampaignError, reading};
 use crate::config::options::{Input, TimeoutSpec, Wanted};
 use crate::disk::output::state::State;
+use crate::disk::sessions;
 use crate::engine::corpus::{Origin, Seed, SeedId, names};
 use crate::engine::executor::ExitKind;
 use crate::engine::feedback::Finding;
@@ -108,6 +109,8 @@ impl Campaign {
     /// What a target with a socket does with it is told before the first run.
     fn show_first_session(&mut self, seed: &[u8]) -> Result<(), CampaignError> {
         let file = self.outside.output.add_input_path();
+        let session = sessions::as_list(seed, self.options.seeds.separator.as_deref());
+        let seed = session.as_deref().unwrap_or(seed);
         let Some(seen) = self.fuzzer.target().first_session(seed, &file) else { return Ok(()) };
         match seen.remedy {
             None => self.outside.reports.note(seen.line),
@@ -143,10 +146,10 @@ impl Campaign {
                 starts.swap(last, other as usize);
             }
         }
-        let mut stored = Vec::new();
+        let (mut stored, separator) = (Vec::new(), options.seeds.separator.as_deref());
         for start in starts {
             let next = stored.last().map_or(SeedId(0), |last: &Stored| SeedId(last.id.0 + 1));
-            stored.push(outside.store_start(fuzzer, start, next)?);
+            stored.push(outside.store_start(fuzzer, (start, separator), next)?);
         }
         outside.warn_of_cut_seeds(fuzzer.mutation.max_len, &stored);
         Ok(stored)

@@ -10,6 +10,7 @@ use super::outside::Outside;
 use crate::config::options::Input;
 use crate::disk::archive;
 use crate::disk::output::state::State;
+use crate::disk::sessions;
 use crate::engine::corpus::{SeedId, names};
 use crate::engine::fuzzer::Fuzzer;
 use crate::engine::mutate::MAX_INPUT;
@@ -140,17 +141,23 @@ fn add_unfinished(starts: &mut Vec<Start>, outside: &mut Outside) {
 }
 
 impl Outside {
-    /// Puts a file into the queue, under the number `next` unless it is there already.
+    /// Puts a file into the queue, under the number `next` unless it is there already. `separator`: of messages, if the
+    /// file is a session.
     pub(super) fn store_start(
         &mut self,
         fuzzer: &mut Fuzzer<Mutators>,
-        start: Start,
+        (start, separator): (Start, Option<&[u8]>),
         next: SeedId,
     ) -> Result<Stored, CampaignError> {
         let mut data = start.read()?;
-        let whole = data.len() < MAX_INPUT.min(fuzzer.mutation.max_len);
+        let is_new = fuzzer.mutation.messages && !start.queued;
+        let session = if is_new { sessions::as_list(&data, separator) } else { None };
+        let is_changed = session.is_some();
+        data = session.unwrap_or(data);
+        let whole = !is_changed && data.len() < MAX_INPUT.min(fuzzer.mutation.max_len);
         let size = fs::metadata(&start.path).map_or(0, |data| data.len());
-        let cut = (size > data.len().min(fuzzer.mutation.max_len) as u64).then_some(size);
+        let cut =
+            (!is_changed && size > data.len().min(fuzzer.mutation.max_len) as u64).then_some(size);
         data.truncate(fuzzer.mutation.max_len);
         let id = start.id.map_or(next, |id| id.max(next));
         let resumed = start.id == Some(id);

@@ -8,6 +8,7 @@ mod blockers;
 mod blocks;
 mod comparisons;
 mod lines;
+mod messages;
 mod stream;
 mod tokens;
 pub(super) mod view;
@@ -53,6 +54,7 @@ pub(super) fn run(program: &str, words: Vec<OsString>) -> Result<ExitCode, Failu
         () if args.tokens => tokens::run(&args, &environment),
         () if args.comparisons => comparisons::run(&mut args, &environment),
         () if args.blocks => blocks::run(&args, &environment),
+        () if args.messages => messages::run(&mut args, &environment),
         () if args.lcov => lines::run(&args, &environment),
         () if args.blockers => blockers::run(&args, &environment),
         () if args.runs_files() => run_all(&args, &environment),

@@ -55,7 +55,8 @@ fn minimize(args: &Args, environment: &Environment) -> Result<(), Failure> {
     say(quiet, &format!("[*] Target map size: {}", target.info().map_size()));
     let judge = dry_run(args, environment, &mut target, &input, timeout)?;
     say(quiet, &format!("[+] {}", judge.describe()));
-    let mut work = TminWork::new(target, judge, input, args.least_block, quiet);
+    let blocks = (args.least_block, args.target.net.is_some());
+    let mut work = TminWork::new(target, judge, input, blocks, quiet);
     work.run()?;
     print_messages(&mut work.target, quiet);
     work.conclude();
@@ -127,7 +128,7 @@ impl TminWork {
         mut target: Hooked,
         judge: TminJudge,
         input: Vec<u8>,
-        least_block: NonZeroUsize,
+        (least_block, has_messages): (NonZeroUsize, bool),
         quiet: bool,
     ) -> Self {
         if judge.wants_bad_ends() {
@@ -137,7 +138,8 @@ impl TminWork {
         } else {
             target.runner.show_every_run(true);
         }
-        let (tmin, given) = (Tmin::new(&input, least_block), input.clone());
+        let start = if has_messages { Tmin::of_messages } else { Tmin::new };
+        let (tmin, given) = (start(&input, least_block), input.clone());
         Self { target, judge, tmin, input, given, batch: Vec::new(), fruitless: [0; 3], quiet }
     }
 
@@ -245,6 +247,7 @@ fn line(note: &Note) -> String {
     match note {
         Note::Pass(pass) => format!("[*] --- Pass #{pass} ---"),
         Note::Begins { stage, symbols } => match stage {
+            Stage::Messages => "[*] Removing whole messages...".into(),
             Stage::Fill => "[*] Stage #0: One-time block normalization...".into(),
             Stage::Remove => "[*] Stage #1: Removing blocks of data...".into(),
             Stage::Symbols => format!("[*] Stage #2: Minimizing symbols ({})...", points(*symbols)),
@@ -254,6 +257,7 @@ fn line(note: &Note) -> String {
             format!("    Block length = {size}, remaining size = {left}")
         }
         Note::Ends { stage, times, bytes: count } => match stage {
+            Stage::Messages => format!("[+] Message removal complete, {} deleted.", bytes(*count)),
             Stage::Fill => {
                 format!("[+] Block normalization complete, {} replaced.", bytes(*count))
             }

@@ -487,8 +487,8 @@ pub enum StatsdTags {
     Signalfx,
 }
 
-/// What to do with seeds that crash or time out.
-#[derive(Clone, Copy, Debug, Default)]
+/// What to do with seeds.
+#[derive(Clone, Debug, Default)]
 pub struct SeedPolicy {
     /// `AFL_EXIT_ON_SEED_ISSUES`.
     pub exit_on_issues: bool,
@@ -499,6 +499,8 @@ pub struct SeedPolicy {
     /// `AFL_SHUFFLE_QUEUE`.
     pub shuffle: bool,
     pub wanted: Wanted,
+    /// `--split`: ends each message of a seed that is no list of messages.
+    pub separator: Option<Vec<u8>>,
 }
 
 #[derive(Clone, Copy, Debug, Default)]

@@ -5,4 +5,5 @@ pub mod coverage;
 pub mod find;
 pub mod inputs;
 pub mod output;
+pub mod sessions;
 pub mod sync;

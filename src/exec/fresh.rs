@@ -13,9 +13,10 @@ use std::time::{Duration, Instant};
 use super::delivery::{Feed, InputDelivery};
 use super::emulator::{TRAIL_ENV, TRAIL_FD, Trail};
 use super::launcher::{CONTROL_FD, InputFrom, STATUS_FD, Setup};
-use super::net::{TRANSCRIPT_ENV, TRANSCRIPT_FD, Transcript};
+use super::net::{Session, TRANSCRIPT_ENV, TRANSCRIPT_FD, Transcript};
 use super::replay::{self, Line, Replay};
 use super::{TargetError, exit_kind};
+use ffuzz_config::net::NetOptions;
 use ffuzz_engine::executor::ExitKind;
 use ffuzz_mutators::{Hook, Mutators, Processed};
 use ffuzz_sys::breakpoints::{self, Given, Watcher};
@@ -50,8 +51,6 @@ pub struct FreshOptions<'a> {
     pub before: Option<&'a Path>,
     /// Where an emulator says which blocks it has executed last.
     pub trail: Option<&'a Trail>,
-    /// Where a target with a socket writes down what it does.
-    pub transcript: Option<&'a Transcript>,
 }
 
 impl FreshOptions<'_> {
@@ -69,7 +68,6 @@ impl FreshOptions<'_> {
             core_limit: 0,
             before: None,
             trail: None,
-            transcript: None,
         }
     }
 }
@@ -84,6 +82,8 @@ pub struct Ended {
     pub given_up: Option<Given>,
     pub stdout: Vec<u8>,
     pub stderr: Vec<u8>,
+    /// What a target with a socket did with it.
+    pub session: Option<Session>,
     pub duration: Duration,
 }
 
@@ -150,6 +150,18 @@ impl Fresh {
         }
     }
 
+    /// The socket that inputs come over.
+    #[must_use]
+    pub fn net(&self) -> Option<&NetOptions> {
+        self.setup.options.net.as_ref()
+    }
+
+    /// The variables by which a process of the target gets its inputs over that socket.
+    #[must_use]
+    pub fn net_variables(&self) -> Vec<(OsString, OsString)> {
+        self.setup.net_variables()
+    }
+
     /// How its process gets inputs before its own.
     #[must_use]
     pub fn replay(&self) -> Replay {
@@ -195,6 +207,13 @@ impl Fresh {
             true => Some((replay::orders().map_err(start_error)?, nowhere().map_err(start_error)?)),
             false => None,
         };
+        let transcript = match self.setup.has_net() {
+            true => Some(Transcript::new().map_err(start_error)?),
+            false => None,
+        };
+        if transcript.is_some() {
+            env.push((TRANSCRIPT_ENV.into(), Some("1".into())));
+        }
         let fds = pipes.iter().flat_map(|(control, status)| {
             [(control.as_fd(), CONTROL_FD), (status.as_fd(), STATUS_FD)]
         });
@@ -202,17 +221,14 @@ impl Fresh {
         if trail.is_some() {
             env.push((TRAIL_ENV.into(), Some(TRAIL_FD.to_string().into())));
         }
-        let transcript = options.transcript.map(|transcript| (transcript.fd(), TRANSCRIPT_FD));
-        if transcript.is_some() {
-            env.push((TRANSCRIPT_ENV.into(), Some("1".into())));
-        }
+        let record = transcript.as_ref().map(|transcript| (transcript.fd(), TRANSCRIPT_FD));
         let start = Instant::now();
         let mut process = process::launch(Launch {
             argv: &[options.under, &self.setup.command(&argv, options.trail.is_some())].concat(),
             env: &env,
             stdin: self.setup.stdin_for(&self.delivery)?,
             output: listener.output(),
-            fds: &fds.chain(trail).chain(transcript).collect::<Vec<_>>(),
+            fds: &fds.chain(trail).chain(record).collect::<Vec<_>>(),
             // A debugger is no part of the target, and larger than most.
             memory_limit: limit.filter(|_| options.under.is_empty()),
             core_limit: options.core_limit,
@@ -244,7 +260,8 @@ impl Fresh {
         let code = status.filter(|status| libc::WIFEXITED(*status));
         let code = code.and_then(|status| u8::try_from(libc::WEXITSTATUS(status)).ok());
         let [stdout, stderr] = listener.into_output();
-        Ok(Ended { exit, code, given_up, stdout, stderr, duration: start.elapsed() })
+        let session = transcript.map(|transcript| transcript.session());
+        Ok(Ended { exit, code, given_up, stdout, stderr, session, duration: start.elapsed() })
     }
 
     /// Command line and environment, and the inputs that are delivered one by one.

@@ -183,6 +183,18 @@ impl Setup {
         self.net.is_some()
     }
 
+    /// The variables by which a process that a person starts gets its inputs over the socket.
+    pub(super) fn net_variables(&self) -> Vec<(OsString, OsString)> {
+        let Some(net) = &self.net else { return Vec::new() };
+        let extra = self.options.extra_env.iter();
+        let mut env: Vec<_> =
+            extra.map(|(name, value)| (name.clone(), Some(value.clone()))).collect();
+        let before = env.len();
+        net.add(&mut env);
+        let own = env.into_iter().skip(before);
+        own.filter_map(|(name, value)| Some((name, value?))).collect()
+    }
+
     /// How the target runs.
     pub(super) fn way(&self) -> &Way {
         &self.way

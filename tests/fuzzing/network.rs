@@ -31,10 +31,14 @@ fn said(net: &str, how: &str, input: impl AsRef<[u8]>) -> String {
 
 #[test]
 fn every_way_to_wait_gets_the_same_messages() {
-    for how in ["plain", "poll", "select", "epoll", "edges", "fork", "daemon", "second"] {
+    for how in [
+        "plain", "poll", "select", "epoll", "edges", "fork", "daemon", "second", "threads", "inetd",
+    ] {
         let text = said("tcp:7000", how, session());
         assert_eq!(text, "0:LOGIN x|0:MAIL y|0:QUIT|0:end|", "{how}");
     }
+    let text = said("tcp:7000", "threads", list(&[(0, "LOGIN x"), (0, "WORK")]));
+    assert_eq!(text, "0:LOGIN x|0:WORK|0:end|8:worker|");
     // It asks nobody, and tries again.
     assert_eq!(said("tcp:7000", "spins", session()), "0:LOGIN x|0:MAIL y|0:QUIT|");
     let lines = list(&[(0, "one\n"), (0, "two\nthree\n")]);
@@ -114,15 +118,63 @@ fn a_bug_in_the_third_message_is_found_and_becomes_a_report() {
     assert_eq!(dir.crashes().len(), 1);
     let report = dir.ffuzz("triage -o out").run().expect(0);
     report.says("1 bug");
+    let folders = std::fs::read_dir(dir.path("out/triage")).unwrap();
+    let names = folders.map(|entry| entry.unwrap().file_name().into_string().unwrap());
+    let names: Vec<String> = names.map(|name| format!("out/triage/{name}")).collect();
+    let bug = names.iter().find(|name| dir.path(&format!("{name}/input")).exists()).unwrap();
+    let session = dir.text(&format!("{bug}/session.txt"));
+    assert!(session.contains("0 > LOGIN") && session.contains("0 < 251 go\\n"), "{session}");
+    // The shortest session that does the same.
+    let smallest = dir.read(&format!("{bug}/minimized"));
+    assert_eq!(smallest, list(&[(0, "LOGIN"), (0, "MAIL"), (0, "DATA")]));
+    for how in ["", "--real"] {
+        let script = dir.path(&format!("{bug}/reproduce.sh"));
+        let done = dir.program(script.to_str().unwrap()).words(how).run();
+        assert_eq!(done.code(), 134, "{how}: {} {}", done.out, done.err);
+    }
+}
+
+#[test]
+fn a_session_is_shown_and_made_small() {
+    let dir = TestDir::new();
+    let session = list(&[(0, "HELLO"), (0, "LOGIN x"), (0, "MAIL y"), (0, "QUIT now")]);
+    let shown = dir.tool("showmap --messages --net tcp:7000", &sockets(), "poll");
+    shown
+        .input(&session)
+        .run()
+        .expect(0)
+        .says("0 > LOGIN x\n0 < 250 in\\n\n0 > MAIL y\n0 < 251 go");
+    let without = dir.tool("showmap --messages", &sockets(), "poll").run();
+    without.refused(1, "--messages needs a target whose inputs come over a socket", "--net");
+    dir.write("session", &session);
+    let words = "tmin -e -i session -o small --net tcp:7000";
+    dir.tool(words, &sockets(), "plain").run().expect(0).says("Message removal complete");
+    let small = dir.read("small");
+    assert!(small.len() < session.len() - 8, "{small:?}");
+    assert!(small.windows(5).any(|w| w == b"LOGIN") && small.windows(4).any(|w| w == b"MAIL"));
+}
+
+#[test]
+fn seeds_in_other_forms_become_lists() {
+    let dir = TestDir::with_seed("LOGIN x\r\nMAIL y\r\nQUIT");
+    dir.write("in/parts", r#"["::MEM::4C4F47494E", "::MEM::4d41494C"]"#);
+    dir.write("in/replayable", session());
+    let options = r"-s 1 -E 60 --net tcp:7000 --split \r\n";
+    dir.fuzz(options, &sockets(), "poll").run().expect(0).says("took 2 of 2 messages");
+    let has = |wanted: &[u8]| {
+        dir.queue().iter().any(|name| dir.read(&format!("out/default/queue/{name}")) == wanted)
+    };
+    assert!(has(&list(&[(0, "LOGIN"), (0, "MAIL")])) && has(&session()));
+    assert!(has(&list(&[(0, "LOGIN x\r\n"), (0, "MAIL y\r\n"), (0, "QUIT")])), "{:?}", dir.queue());
 }
 
 /// What a server does before its first receive is done once.
 #[test]
 fn servers_run_by_snapshot() {
-    for how in ["plain", "poll", "select", "edges", "fork", "daemon", "stream", "busy"] {
+    for how in ["plain", "poll", "select", "edges", "fork", "daemon", "stream", "busy", "threads"] {
         let dir = TestDir::with_seed(session());
         let options = "-s 1 -E 4000 --net tcp:7000";
-        dir.fuzz(options, &sockets(), how).env("AFL_NO_UI", "1").run().expect(0);
+        dir.fuzz(options, &sockets(), how).env("AFL_NO_AUTODICT", "1").run().expect(0);
         let stats = dir.stats();
         assert_eq!(stats["run_mode"], "snapshot", "{how}: {stats:?}");
         assert_eq!(stats["snapshot_differs"], "0", "{how}");

@@ -6,6 +6,7 @@
 #include <grp.h>
 #include <netinet/in.h>
 #include <poll.h>
+#include <pthread.h>
 #include <pwd.h>
 #include <signal.h>
 #include <stdio.h>
@@ -164,6 +165,44 @@ static void as_daemon(int server) {
   serve(accept(server, NULL, NULL));
 }
 
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t wake = PTHREAD_COND_INITIALIZER;
+static int work;
+
+static void *worker(void *unused) {
+  pthread_mutex_lock(&lock);
+  while (!work) pthread_cond_wait(&wake, &lock);
+  number = 8;
+  say("worker", 6);
+  pthread_mutex_unlock(&lock);
+  return unused;
+}
+
+static void *of_connection(void *fd) {
+  serve((int)(long)fd);
+  pthread_exit(fd);
+}
+
+/* A worker that is started early, and a thread for each connection. QUIT gives the worker something to do. */
+static void with_threads(void) {
+  pthread_t early, own;
+  void *result;
+  int server = listener(PORT);
+  pthread_create(&early, NULL, worker, NULL);
+  pthread_setname_np(early, "worker");
+  for (;;) {
+    int fd = accept(server, NULL, NULL);
+    if (pthread_create(&own, NULL, of_connection, (void *)(long)fd) || pthread_join(own, &result)) exit(3);
+    if (result != (void *)(long)fd) exit(4);
+    if (memcmp(text, "WORK", 4)) continue;
+    pthread_mutex_lock(&lock);
+    work = 1;
+    pthread_cond_signal(&wake);
+    pthread_mutex_unlock(&lock);
+    pthread_join(early, NULL);
+  }
+}
+
 /* What servers do before they wait: files of their own, another group of processes, limits, the name service. */
 static void busy(void) {
   char line[64], path[] = "/tmp/ffuzz-sockets-XXXXXX";
@@ -255,7 +294,14 @@ int main(int argc, char **argv) {
     }
   }
   if (IS("daemon")) as_daemon(-1);
+  if (IS("threads")) with_threads();
   if (IS("busy")) busy();
+  if (IS("inetd")) {
+    int fd = accept(listener(PORT), NULL, NULL);
+    dup2(fd, 0);
+    close(fd);
+    serve(0);
+  }
   if (IS("stream")) by_stream(listener(PORT));
   if (IS("itself")) within_itself();
   if (IS("chance")) random_numbers();

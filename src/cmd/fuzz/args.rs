@@ -83,6 +83,9 @@ pub struct Args {
     /// of a client
     #[arg(long, value_name = "SOCKET", help_heading = "Target")]
     pub net: Option<String>,
+    /// With --net: cut seeds behind each TEXT into messages; \r, \n, \t, \0, \xHH
+    #[arg(long, value_name = "TEXT", requires = "net", help_heading = "Target")]
+    pub split: Option<String>,
     /// Sanitizer build of the target; inputs that take a new path run there, too; can be repeated
     #[arg(short = 'w', value_name = "PROGRAM", help_heading = "Target")]
     pub sanitizer: Vec<OsString>,

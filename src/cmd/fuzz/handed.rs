@@ -187,6 +187,7 @@ const TABLE: &[OptionRow] = &[
         Pastis::Gets,
         Triage::Value(|c| c.args.net.clone().map(Into::into)),
     ),
+    row(&["--split"], Workers::Get, Pastis::Gets),
     too(
         &["-w"],
         Workers::Get,

@@ -104,6 +104,7 @@ pub fn resolve(
             crashes_as_finds: env.flag(&["AFL_CRASHING_SEEDS_AS_NEW_CRASH"]),
             leave_comparisons: env.flag(&["AFL_CMPLOG_ONLY_NEW"]),
             shuffle: env.flag(&["AFL_SHUFFLE_QUEUE"]),
+            separator: args.split.as_deref().map(values::separator).transpose()?,
             wanted: match (args.crash_mode, env.flag(&["AFL_KEEP_TIMEOUTS"])) {
                 (true, _) => Wanted::Crashing,
                 (false, true) => Wanted::GoodOrSlow,

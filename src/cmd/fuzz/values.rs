@@ -54,6 +54,36 @@ pub(super) fn net(text: &str) -> Result<NetOptions, Failure> {
     })
 }
 
+/// A text with the escapes of C for what cannot be typed.
+pub(super) fn separator(text: &str) -> Result<Vec<u8>, Failure> {
+    let bad = || bad("--split", text, "a text, with \\r, \\n, \\t, \\0, \\\\ and \\xHH");
+    let (mut bytes, mut rest) = (Vec::new(), text.as_bytes());
+    while let [first, after @ ..] = rest {
+        rest = after;
+        if *first != b'\\' {
+            bytes.push(*first);
+            continue;
+        }
+        let (kind, after) = rest.split_first().ok_or_else(bad)?;
+        rest = after;
+        bytes.push(match kind {
+            b'r' => b'\r',
+            b'n' => b'\n',
+            b't' => b'\t',
+            b'0' => 0,
+            b'\\' => b'\\',
+            b'x' => {
+                let (digits, after) = rest.split_at_checked(2).ok_or_else(bad)?;
+                rest = after;
+                let digits = std::str::from_utf8(digits).map_err(|_| bad())?;
+                u8::from_str_radix(digits, 16).map_err(|_| bad())?
+            }
+            _ => return Err(bad()),
+        });
+    }
+    if bytes.is_empty() { Err(bad()) } else { Ok(bytes) }
+}
+
 pub(super) fn input_type(text: &str) -> Result<Option<bool>, Failure> {
     match text {
         "text" | "ascii" => Ok(Some(true)),

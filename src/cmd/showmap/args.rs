@@ -24,11 +24,12 @@ use crate::cmd::tool::{NativeArgs, TargetArgs};
                   ffuzz-showmap --comparisons -o - -- ./target < input\n  \
                   ffuzz-showmap --lcov -i out/default/queue -o lcov.info -- ./target\n  \
                   ffuzz-showmap --blockers -i out/default/queue -- ./target\n  \
+                  ffuzz-showmap --messages --net tcp:80 -- ./server < input\n  \
                   ffuzz-showmap --blocks --modules libxml2.so -- xmllint"
 )]
 pub(super) struct Args {
     /// File for the edges, one line `index:class` per edge, or - for stdout; with -i a folder
-    #[arg(short, value_name = "FILE", required_unless_present_any = ["streams", "tokens", "blockers", "blocks"])]
+    #[arg(short, value_name = "FILE", required_unless_present_any = ["streams", "tokens", "blockers", "blocks", "messages"])]
     output: Option<PathBuf>,
     /// Run all files of this folder and its subfolders
     #[arg(short, value_name = "DIR")]
@@ -56,6 +57,9 @@ pub(super) struct Args {
     /// With -i: print how many of the files reach each line of the source, in lcov's format, instead of edges
     #[arg(long, conflicts_with_all = ["streams", "tokens", "comparisons", "blockers", "blocks", "at_file", "collect"])]
     pub(super) lcov: bool,
+    /// With --net: print the messages of a run and the answers, instead of edges
+    #[arg(long, conflicts_with_all = ["input", "list", "streams", "tokens", "comparisons", "blockers", "blocks", "lcov", "collect"])]
+    pub(super) messages: bool,
     /// With -i: merge the edges of all files into one output file
     #[arg(short = 'C')]
     pub(super) collect: bool,

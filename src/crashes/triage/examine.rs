@@ -11,6 +11,7 @@ use super::state::{SAVE, WorkState};
 use super::work::TriageWork;
 use super::{TriageError, before, write};
 use crate::crash::StableHasher;
+use ffuzz_config::net::Side;
 use ffuzz_engine::mutate::MAX_INPUT;
 use ffuzz_exec::TargetError;
 use ffuzz_sys::file;
@@ -189,13 +190,19 @@ impl TriageWork {
         before::keep(&folder, before)?;
         let command = rerun.command(seen.build);
         let replay = rerun.replay(seen.build);
+        let net = rerun.net();
+        let server = net.as_ref().filter(|(net, _)| net.side == Side::Server);
+        let server = server.map(|(net, _)| net.to_string());
         let given = write::ScriptInput {
             name: rerun.input_file(),
             is_users: self.options.names_file,
             extension: self.options.extension.as_deref(),
             replay,
+            server: server.as_deref(),
         };
-        write::script(&folder, command, given, &self.options.env)?;
+        let mut env = self.options.env.clone();
+        env.extend(net.into_iter().flat_map(|(_, variables)| variables));
+        write::script(&folder, command, given, &env)?;
         let has_sanitizer = inside.report.sanitizer_build.is_some();
         bug.only_without_sanitizer = has_sanitizer && seen.build == Build::Target;
         inside.groups.add(&bug);

@@ -25,8 +25,9 @@ pub(super) fn minimize(
     goes_on: impl Fn() -> bool,
 ) -> Result<Small, TargetError> {
     let deadline = Instant::now() + time;
+    let start = if rerun.has_messages() { Tmin::of_messages } else { Tmin::new };
     let (mut tmin, mut best, mut proposal) =
-        (Tmin::new(input, NonZeroUsize::MIN), input.to_vec(), Vec::new());
+        (start(input, NonZeroUsize::MIN), input.to_vec(), Vec::new());
     while Instant::now() < deadline && tmin.next(&best, &mut proposal) {
         if !goes_on() {
             return Ok(Small { data: best, done: false });

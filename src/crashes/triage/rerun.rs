@@ -17,6 +17,7 @@ use super::seen::{Build, Seen};
 use super::symbols::Symbolizer;
 use super::trail;
 use crate::crash::{self, Program};
+use ffuzz_config::net::NetOptions;
 use ffuzz_engine::executor::ExitKind;
 use ffuzz_exec::{Fresh, FreshOptions, Replay, TargetError, Trail};
 use ffuzz_sys::listen::Limit;
@@ -96,6 +97,16 @@ pub struct Rerun {
 }
 
 impl Rerun {
+    /// Inputs are lists of messages for a socket.
+    pub(super) fn has_messages(&self) -> bool {
+        self.target.net().is_some()
+    }
+
+    /// The socket for these inputs, and what loads the stand-in for it into the target.
+    pub(super) fn net(&self) -> Option<(&NetOptions, Vec<(OsString, OsString)>)> {
+        Some((self.target.net()?, self.target.net_variables()))
+    }
+
     #[must_use]
     pub fn new(target: Fresh, sanitizer: Option<Fresh>, tools: Arc<Tools>) -> Self {
         let can_trace = !target.is_emulated();

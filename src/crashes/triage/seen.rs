@@ -30,6 +30,8 @@ pub struct Seen {
     /// A hang that is a bug: `output` has ffuzz's line about it.
     pub is_hang: bool,
     pub(super) trace: Option<StackTrace>,
+    /// What a target with a socket received and sent; else empty.
+    pub(super) session: String,
 }
 
 impl Seen {
@@ -42,7 +44,8 @@ impl Seen {
         let (stdout, stderr) = (crash::text(&ended.stdout), crash::text(&ended.stderr));
         let output = Output { stdout, stderr, crash_data: String::new() };
         let info = crash::beyond::parse(&output, program);
-        Self { build, exit: ended.exit, output, info, is_hang: false, trace }
+        let session = ended.session.map(|session| session.to_string()).unwrap_or_default();
+        Self { build, exit: ended.exit, output, info, is_hang: false, trace, session }
     }
 
     /// The same crash in a debugger's report.

@@ -21,6 +21,8 @@ pub(super) const INPUT: &str = "input";
 pub(super) const MINIMIZED: &str = "minimized";
 /// Runs the target on either.
 pub(super) const SCRIPT: &str = "reproduce.sh";
+/// Sends the messages of an input over real sockets.
+const SENDER: &str = "send.py";
 
 /// Creates a folder that only its owner can read: inputs may be secret.
 pub fn create(folder: &Path) -> Result<(), OutputError> {
@@ -42,6 +44,9 @@ pub(super) fn seen(folder: &Path, seen: &Seen) -> Result<(), OutputError> {
     put("stderr.txt", &output.stderr)?;
     if !output.crash_data.is_empty() {
         put("debugger.txt", &output.crash_data)?;
+    }
+    if !seen.session.is_empty() {
+        put("session.txt", &seen.session)?;
     }
     let lines = |stack: Vec<String>| -> String {
         let numbered = stack.iter().enumerate();
@@ -77,6 +82,8 @@ pub(super) struct ScriptInput<'a> {
     /// Extension that the file of the input must have.
     pub(super) extension: Option<&'a str>,
     pub(super) replay: Replay,
+    /// Value of `--net`, if the target is a server: real sockets are another way.
+    pub(super) server: Option<&'a str>,
 }
 
 /// Writes `reproduce.sh`: the command line on the smallest input there is, or on a given one, with these variables.
@@ -88,13 +95,19 @@ pub(super) fn script(
 ) -> Result<(), OutputError> {
     let mut text =
         b"#!/bin/sh\n# Runs the target on the input of this folder, or on the file given.\n\
-                     here=$(cd \"$(dirname \"$0\")\" && pwd)\n\
+                     here=$(cd \"$(dirname \"$0\")\" && pwd)\nreal=\n\
+                     [ \"$1\" != --real ] || { real=1; shift; }\n\
                      input=${1:-$here/minimized}\n[ -e \"$input\" ] || input=$here/input\n"
             .to_vec();
     if let Ok(folder) = std::env::current_dir() {
         text.extend_from_slice(b"case $input in /*) ;; *) input=$PWD/$input ;; esac\ncd ");
         text.extend_from_slice(&quoted(&[folder.into_os_string()]));
         text.extend_from_slice(b" || exit\n");
+    }
+    if let Some(net) = input.server {
+        let sender = folder.join(SENDER);
+        replace_for_good(folder, &sender, include_bytes!("send.py"))?;
+        text.extend_from_slice(&over_sockets(net, command));
     }
     text.extend_from_slice(&placed(input));
     text.extend_from_slice(inputs_before(input).as_bytes());
@@ -111,6 +124,14 @@ pub(super) fn script(
     replace_for_good(folder, &path, &text)?;
     fs::set_permissions(&path, fs::Permissions::from_mode(0o700))
         .map_err(|error| OutputError::write(&path, error))
+}
+
+/// The part of the script that starts the server without the stand-in, if `--real` is its first word.
+fn over_sockets(net: &str, command: &[OsString]) -> Vec<u8> {
+    let net = [OsString::from(net)];
+    let words = [quoted(&net), b" ".into(), quoted(command)].concat();
+    [b"[ -z \"$real\" ] || exec python3 \"$here/send.py\" \"$input\" ".as_slice(), &words, b"\n"]
+        .concat()
 }
 
 /// The part of the script that copies the input to where the target looks for it, or to a name with the extension.
@@ -233,6 +254,7 @@ mod tests {
             is_users: false,
             extension: None,
             replay: Replay::Runtime,
+            server: None,
         };
         script(dir.path(), &command, given, &env).unwrap();
         let mut run = Command::new(dir.path().join("reproduce.sh"));

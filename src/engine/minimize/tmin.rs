@@ -6,6 +6,10 @@
 
 use std::num::NonZeroUsize;
 
+use crate::corpus::Length;
+use crate::messages;
+use crate::mutate::buffer::Buffer;
+
 /// What bytes without a meaning become (AFL).
 pub const FILLER: u8 = b'0';
 /// The first stage fills blocks of the length, rounded up to a power of two, divided by this (AFL).
@@ -18,6 +22,8 @@ const REMOVE_DIVISOR: usize = 16;
 /// What is tried.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Stage {
+    /// Whole messages are left out, the last one first.
+    Messages,
     Fill,
     Remove,
     Symbols,
@@ -51,6 +57,8 @@ pub enum Note {
 pub struct Tmin {
     stage: Stage,
     pass: u32,
+    /// The input is a list of messages, and stays one.
+    is_list: bool,
     /// Smallest block that is removed.
     least_block: usize,
     block: usize,
@@ -73,6 +81,7 @@ impl Tmin {
         let mut tmin = Self {
             stage: Stage::Fill,
             pass: 0,
+            is_list: false,
             least_block: least_block.get(),
             block: (input.len() / FILL_DIVISOR).next_power_of_two().max(LEAST_FILL),
             pos: 0,
@@ -87,12 +96,30 @@ impl Tmin {
         tmin
     }
 
+    /// The same for an input of a target with a socket: if it is a list of messages, it stays one.
+    #[must_use]
+    pub fn of_messages(input: &[u8], least_block: NonZeroUsize) -> Self {
+        let mut tmin = Self::new(input, least_block);
+        if messages::is_list(input) {
+            (tmin.is_list, tmin.stage) = (true, Stage::Messages);
+            tmin.notes.clear();
+            tmin.note_begin(input);
+        }
+        tmin
+    }
+
+    /// The words of messages, which keep their values.
+    fn words(&self, input: &[u8]) -> Vec<Length> {
+        messages::framing(input).take_while(|_| self.is_list).collect()
+    }
+
     /// Writes the next proposal into `out`; false at the end. `input` is what was accepted last.
     pub fn next(&mut self, input: &[u8], out: &mut Vec<u8>) -> bool {
         loop {
             out.clear();
             out.extend_from_slice(input);
             self.pending = match self.stage {
+                Stage::Messages => self.message(out),
                 Stage::Fill => self.fill(out),
                 Stage::Remove => self.remove(out),
                 Stage::Symbols => self.symbol(out),
@@ -112,7 +139,7 @@ impl Tmin {
         self.bytes += self.pending;
         self.changed = true;
         // What comes after a removed block has moved to its place.
-        if self.stage != Stage::Remove {
+        if !matches!(self.stage, Stage::Remove | Stage::Messages) {
             self.rejected();
         }
     }
@@ -120,6 +147,7 @@ impl Tmin {
     pub fn rejected(&mut self) {
         match self.stage {
             Stage::Symbols => drop(self.symbols.pop()),
+            Stage::Messages => self.pos += 1,
             _ => self.pos += self.block,
         }
     }
@@ -129,13 +157,24 @@ impl Tmin {
         std::mem::take(&mut self.notes)
     }
 
+    /// Leaves out a message that was not tried: `pos` counts those behind it that have to stay.
+    fn message(&self, out: &mut Vec<u8>) -> usize {
+        let count = messages::messages(out).count();
+        let Some(number) = count.checked_sub(self.pos + 1).filter(|_| count > 1) else { return 0 };
+        let gone = messages::span(out, number);
+        let bytes = gone.len();
+        out.drain(gone);
+        bytes
+    }
+
     /// Each of these changes `out` and returns how many bytes it concerns; 0 when there is no more to try.
     fn fill(&mut self, out: &mut [u8]) -> usize {
         while self.pos < out.len() {
             let end = out.len().min(self.pos + self.block);
-            let block = &mut out[self.pos..end];
-            let others = block.iter().filter(|byte| **byte != FILLER).count();
-            block.fill(FILLER);
+            let words = self.words(out);
+            let free = (self.pos..end).filter(|at| !is_word(&words, *at));
+            let others =
+                free.filter(|at| std::mem::replace(&mut out[*at], FILLER) != FILLER).count();
             if others > 0 {
                 return others;
             }
@@ -146,10 +185,17 @@ impl Tmin {
 
     fn remove(&mut self, out: &mut Vec<u8>) -> usize {
         loop {
-            let end = out.len().min(self.pos + self.block);
+            let words = self.words(out);
+            while is_word(&words, self.pos) && self.pos < out.len() {
+                self.pos += 1;
+            }
+            let next = words.iter().map(|word| word.at).find(|at| *at > self.pos);
+            let end = out.len().min(self.pos + self.block).min(next.unwrap_or(usize::MAX));
             // An empty input is none.
             if self.pos < end && end - self.pos < out.len() {
-                out.drain(self.pos..end);
+                let mut buffer = Buffer::new(out, &words);
+                buffer.close_gap(self.pos, end - self.pos);
+                *out = buffer.into_bytes();
                 return end - self.pos;
             }
             if self.block <= self.least_block {
@@ -161,13 +207,15 @@ impl Tmin {
 
     fn symbol(&mut self, out: &mut [u8]) -> usize {
         let Some(symbol) = self.symbols.last() else { return 0 };
-        let same = out.iter_mut().filter(|byte| **byte == *symbol);
-        same.map(|byte| *byte = FILLER).count()
+        let words = self.words(out);
+        let same = out.iter_mut().enumerate().filter(|(_, byte)| **byte == *symbol);
+        same.filter(|(at, _)| !is_word(&words, *at)).map(|(_, byte)| *byte = FILLER).count()
     }
 
     fn character(&mut self, out: &mut [u8]) -> usize {
-        let rest = out.iter().skip(self.pos);
-        self.pos += rest.take_while(|byte| **byte == FILLER).count();
+        let words = self.words(out);
+        let rest = out.iter().enumerate().skip(self.pos);
+        self.pos += rest.take_while(|(at, byte)| **byte == FILLER || is_word(&words, *at)).count();
         match out.get_mut(self.pos) {
             Some(byte) => {
                 *byte = FILLER;
@@ -187,7 +235,11 @@ impl Tmin {
         self.notes.push(Note::Ends { stage, times, bytes });
         let shorter = stage == Stage::Remove && bytes > 0;
         (self.times, self.bytes, self.pos, self.block) = (0, 0, 0, 1);
+        if stage == Stage::Messages {
+            self.block = (input.len() / FILL_DIVISOR).next_power_of_two().max(LEAST_FILL);
+        }
         self.stage = match stage {
+            Stage::Messages => Stage::Fill,
             Stage::Fill => self.next_pass(),
             // A later pass that removes nothing would only repeat what the one before has tried.
             Stage::Remove if self.pass > 1 && !shorter => Stage::Done,
@@ -224,6 +276,12 @@ impl Tmin {
     }
 }
 
+/// Whether a byte is part of the word before a message.
+fn is_word(words: &[Length], at: usize) -> bool {
+    let before = words.partition_point(|word| word.at <= at);
+    before.checked_sub(1).is_some_and(|last| at < words[last].from)
+}
+
 /// The different bytes of an input, the largest first.
 fn symbols(input: &[u8]) -> impl Iterator<Item = u8> {
     let mut seen = [false; 256];
@@ -240,6 +298,24 @@ mod tests {
     /// The result, the number of proposals, and the notes.
     fn minimized(input: &[u8], judge: impl Fn(&[u8]) -> bool) -> (Vec<u8>, usize, Vec<Note>) {
         minimized_by_blocks(input, 1, judge)
+    }
+
+    #[test]
+    fn a_list_of_messages_stays_one() {
+        let input = b"\x02\0\0\0hi\x05\0\0\0xDATA\x03\0\0\0end\x01\0\0\x01y";
+        let (mut tmin, mut best) = (Tmin::of_messages(input, NonZeroUsize::MIN), input.to_vec());
+        let mut out = Vec::new();
+        while tmin.next(&best, &mut out) {
+            let has = |text: &[u8]| messages::messages(&out).any(|m| m.bytes.ends_with(text));
+            assert_eq!(messages::list(messages::messages(&out)), out);
+            if has(b"DATA") && has(b"y") {
+                std::mem::swap(&mut best, &mut out);
+                tmin.accepted();
+            } else {
+                tmin.rejected();
+            }
+        }
+        assert_eq!(best, b"\x04\0\0\0DATA\x01\0\0\x01y");
     }
 
     fn minimized_by_blocks(

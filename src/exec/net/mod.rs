@@ -21,8 +21,7 @@ use ffuzz_config::options::TargetOptions;
 use ffuzz_engine::executor::FirstSession;
 use ffuzz_mutators::Mutators;
 pub use session::{Event, Session};
-pub use transcript::Transcript;
-pub(super) use transcript::{TRANSCRIPT_ENV, TRANSCRIPT_FD};
+pub(super) use transcript::{TRANSCRIPT_ENV, TRANSCRIPT_FD, Transcript};
 
 /// What the target finds the value of `--net` in.
 const VARIABLE: &str = "FFUZZ_NET";
@@ -107,9 +106,6 @@ pub(super) fn first_session(
     let plain = TargetOptions { skip_binary_check: true, ..options.for_other_build(program) };
     let setup = Setup::new(&plain, file, None).ok()?;
     let mut target = Fresh::new(setup, Mutators::default(), false, false).ok()?;
-    let transcript = Transcript::new().ok()?;
-    let run =
-        FreshOptions { transcript: Some(&transcript), ..FreshOptions::within(timeout.max(LEAST)) };
-    let ended = target.run(seed, run).ok()?;
-    Some(transcript.session().describe(net, seed, ended.exit))
+    let ended = target.run(seed, FreshOptions::within(timeout.max(LEAST))).ok()?;
+    Some(ended.session.unwrap_or_default().describe(net, seed, ended.exit))
 }

@@ -1,5 +1,7 @@
 //! What a session was like, and what is to be told of it.
 
+use std::fmt;
+
 use ffuzz_config::net::{NetOptions, Protocol, Side};
 use ffuzz_engine::executor::{ExitKind, FirstSession};
 use ffuzz_engine::messages;
@@ -70,6 +72,35 @@ fn place(protocol: Protocol, port: u16, path: &str) -> String {
 fn option(protocol: Protocol, side: Side, port: u16, path: &str) -> String {
     let path = path.to_owned();
     NetOptions { side, protocol, port: Some(port).filter(|_| path.is_empty()), path }.to_string()
+}
+
+/// One line for each event that is seen on the wire: `>` what the target receives, `<` what it sends.
+impl fmt::Display for Session {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for event in &self.events {
+            match event {
+                Event::Listens { protocol, port, path } => {
+                    writeln!(f, "listens on {}", place(*protocol, *port, path))?;
+                }
+                Event::Connects { protocol, port, path } => {
+                    writeln!(f, "connects to {}", place(*protocol, *port, path))?;
+                }
+                Event::Accepted { connection } => writeln!(f, "{connection} accepted")?,
+                Event::Opened { connection, .. } => writeln!(f, "{connection} opened")?,
+                Event::Taken { connection, bytes } => {
+                    writeln!(f, "{connection} > {}", bytes.escape_ascii())?;
+                }
+                Event::Answer { connection, bytes } => {
+                    writeln!(f, "{connection} < {}", bytes.escape_ascii())?;
+                }
+                Event::EndSeen { connection } => writeln!(f, "{connection} > end")?,
+                Event::Closed { connection } => writeln!(f, "{connection} closed")?,
+                Event::Refused { what } => writeln!(f, "there is no stand-in for {what}")?,
+                Event::RunEnds { call } => writeln!(f, "waits in {call} for what does not come")?,
+            }
+        }
+        Ok(())
+    }
 }
 
 impl Session {

@@ -21,13 +21,13 @@ const HEAD: usize = 8;
 
 /// What is written down of one run.
 #[derive(Debug)]
-pub struct Transcript {
+pub(crate) struct Transcript {
     file: File,
 }
 
 impl Transcript {
     /// For one run.
-    pub fn new() -> io::Result<Self> {
+    pub(crate) fn new() -> io::Result<Self> {
         let file = memfd_create(c"ffuzz-transcript", MFdFlags::MFD_CLOEXEC)?;
         Ok(Self { file: file.into() })
     }
@@ -37,8 +37,7 @@ impl Transcript {
     }
 
     /// What the run has shown. The target may have written anything there.
-    #[must_use]
-    pub fn session(&self) -> Session {
+    pub(crate) fn session(&self) -> Session {
         let length = self.file.metadata().map_or(0, |data| data.len());
         let mut bytes = vec![0; usize::try_from(length).unwrap_or(MOST).min(MOST)];
         if self.file.read_exact_at(&mut bytes, 0).is_err() {
