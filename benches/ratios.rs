@@ -1,7 +1,7 @@
 //! Ratios measured side by side in one run, with spread.
 //!
 //! `cargo bench` runs everything, `cargo bench -- fork domains events mutators control pastis cmin signatures
-//! triage demo perf libpng same log speed snapshot binaries` only what is named. Seconds a campaign:
+//! triage demo perf libpng same net log speed snapshot binaries` only what is named. Seconds a campaign:
 //! `FFUZZ_BENCH_SECONDS` (5; the last three 20); number of pairs: `FFUZZ_BENCH_PAIRS` (7; those three 5); the core of
 //! those three and of `log`: `FFUZZ_BENCH_CORE` (the last); only some of their cases: `FFUZZ_BENCH_CASE=words`. `fork`
 //! and `cmin` need Debian's afl++, those three also what `benches/peers.sh` builds.
@@ -24,6 +24,8 @@ mod events;
 mod log;
 #[path = "parts/mutators.rs"]
 mod mutators;
+#[path = "parts/net.rs"]
+mod net;
 #[path = "parts/pastis.rs"]
 mod pastis;
 #[path = "parts/peers.rs"]
@@ -90,6 +92,9 @@ fn main() {
     }
     if wanted("same") {
         bench.same();
+    }
+    if wanted("net") {
+        bench.net();
     }
     // Last, because they bind the benchmark to a core, and the next ones end it if a peer is missing.
     if wanted("log") {

@@ -207,6 +207,7 @@ pub(super) fn inputs(queue: &[Vec<u8>], rng: &mut Rng) -> Vec<Vec<u8>> {
             long_blocks: 2,
             stack_power: 4,
             text: is_text(seed),
+            messages: false,
             words: false,
             exploit: all.len().is_multiple_of(2),
             gentle: false,

@@ -171,7 +171,7 @@ fn seeds_in_other_forms_become_lists() {
 /// What a server does before its first receive is done once.
 #[test]
 fn servers_run_by_snapshot() {
-    for how in ["plain", "poll", "select", "edges", "fork", "daemon", "stream", "busy", "threads"] {
+    for how in ["plain", "poll", "select", "edges", "fork", "daemon", "stream", "busy"] {
         let dir = TestDir::with_seed(session());
         let options = "-s 1 -E 4000 --net tcp:7000";
         dir.fuzz(options, &sockets(), how).env("AFL_NO_AUTODICT", "1").run().expect(0);
