@@ -38,7 +38,9 @@ impl Bench {
     pub(crate) fn net(&self) {
         let folder = std::env::var_os("FFUZZ_BENCH_SERVERS").map(PathBuf::from);
         let folder = folder.unwrap_or_else(|| self.build_servers());
-        println!("| server | real socket, sessions per CPU s | fork | snapshot | snapshot to fork | wanted |");
+        println!(
+            "| server | real socket, sessions per CPU s | fork | snapshot | snapshot to fork | wanted |"
+        );
         println!("|---|---|---|---|---|---|");
         let case: Option<String> = setting("FFUZZ_BENCH_CASE");
         for (name, wanted) in SERVERS {
@@ -93,7 +95,18 @@ impl Bench {
         let seconds = setting("FFUZZ_BENCH_SECONDS").unwrap_or(SECONDS).to_string();
         let before = processor_time(UsageWho::RUSAGE_CHILDREN);
         let status = Command::new(env!("CARGO_BIN_EXE_ffuzz"))
-            .args(["-s", "1", "-V", &seconds, "--run-mode", mode, "--net", &server.net, "-i", "seeds"])
+            .args([
+                "-s",
+                "1",
+                "-V",
+                &seconds,
+                "--run-mode",
+                mode,
+                "--net",
+                &server.net,
+                "-i",
+                "seeds",
+            ])
             .arg("-o")
             .arg(&out)
             .arg("--")
@@ -145,7 +158,8 @@ impl Server {
         let messages: Vec<Vec<u8>> = ffuzz::engine::messages::messages(&input)
             .map(|message| message.bytes.to_vec())
             .collect();
-        let spent = || processor_time(UsageWho::RUSAGE_CHILDREN) + processor_time(UsageWho::RUSAGE_SELF);
+        let spent =
+            || processor_time(UsageWho::RUSAGE_CHILDREN) + processor_time(UsageWho::RUSAGE_SELF);
         let before = spent();
         for _ in 0..REAL {
             let mut child = self.start()?;
@@ -205,6 +219,10 @@ fn by_udp(port: u16, messages: &[Vec<u8>]) {
             socket.recv(&mut answer).ok()
         };
         // The first answer tells that the server is there.
-        if number == 0 { until(talk) } else { talk() };
+        if number == 0 {
+            until(talk)
+        } else {
+            talk()
+        };
     }
 }

@@ -60,6 +60,8 @@ static void move(long from, int to) {
 }
 
 HIDDEN void ffuzz_memory_open(void) {
+  if (ffuzz_saved->is_open) return;
+  ffuzz_saved->is_open = 1;
   for (int number = OWN_FIRST; number <= OWN_LAST; number++)
     if (CALL(fcntl, number, F_GETFD) >= 0) ffuzz_give_up(FFUZZ_WHY_DESCRIPTORS, number);
   long faults = CALL(userfaultfd, O_CLOEXEC | O_NONBLOCK | FAULTS_USER_MODE_ONLY);
@@ -217,6 +219,7 @@ static void add_windows(void) {
 
 /* The copies and their table are memory that nobody has written to yet, so they cost what is in use. */
 HIDDEN void ffuzz_memory_save(void) {
+  ffuzz_memory_open();
   struct saved *saved = ffuzz_saved;
   ffuzz_mappings_list();
   saved->heap_end = (uint64_t)CALL(brk, 0);

@@ -5,7 +5,8 @@
 #include "snapshot/state.h"
 
 #if FFUZZ_HAS_SNAPSHOTS
-/* Opens what the kernel offers for it, while this process may still do so: a server becomes another user. */
+/* Opens what the kernel offers for it. Not before it is needed, because a program may count its descriptors; but another
+ * user may not do it. */
 HIDDEN void ffuzz_memory_open(void);
 HIDDEN void ffuzz_memory_save(void);
 HIDDEN void ffuzz_memory_put_back(void);

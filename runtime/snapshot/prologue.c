@@ -26,6 +26,7 @@
 #include "snapshot/filter.h"
 #include "snapshot/made.h"
 #include "snapshot/mappings.h"
+#include "snapshot/pages.h"
 #include "snapshot/server.h"
 #include "snapshot/take.h"
 
@@ -332,6 +333,7 @@ static void on_call(int signal_number, siginfo_t *info, void *context) {
     return;
   }
   if (!is_over && (is_kept(&c) || ffuzz_server_keeps(&c))) {
+    if (ffuzz_server_changes_user(&c)) ffuzz_memory_open();
     long result = make(&c);
     note(&c, result);
     trapped_returns(c.at, result);

@@ -78,6 +78,11 @@ static int is_timer_kept(const struct call *c) {
   return value && !value->it_value.tv_sec && !value->it_value.tv_usec;
 }
 
+HIDDEN int ffuzz_server_changes_user(const struct call *c) {
+  static const uint16_t users[] = {SYS_setuid, SYS_setreuid, SYS_setresuid, SYS_setfsuid, SYS_capset};
+  return IS_ONE_OF(users);
+}
+
 HIDDEN int ffuzz_server_opens(const struct call *c) {
   if (ffuzz_input->kind != FFUZZ_INPUT_NET) return 0;
 #ifdef SYS_open

@@ -13,7 +13,6 @@
 #include "runs.h"
 #include "snapshot/cycle.h"
 #include "snapshot/mappings.h"
-#include "snapshot/pages.h"
 #include "snapshot/prologue.h"
 #include "snapshot/take.h"
 
@@ -72,7 +71,6 @@ HIDDEN void ffuzz_snapshot(void) {
   begin_heap();
   stop_rseq();
   ffuzz_memory_start();
-  ffuzz_memory_open();
   ask_sanitizer();
   if (!ffuzz_prologue_begins()) ffuzz_snapshot_take();
 }

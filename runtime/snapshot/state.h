@@ -116,6 +116,7 @@ struct saved {
   void *log; /* NULL: it logs nothing */
   uint32_t prologue; /* system calls that stand before the snapshot */
   int is_starting;   /* the snapshot is still to be taken */
+  int is_open;       /* OWN_FAULTS and OWN_PAGES are there */
   struct file_id input;
   uint32_t opened_count;
   struct opened opened[MOST_OPENED];
