@@ -95,18 +95,7 @@ impl Bench {
         let seconds = setting("FFUZZ_BENCH_SECONDS").unwrap_or(SECONDS).to_string();
         let before = processor_time(UsageWho::RUSAGE_CHILDREN);
         let status = Command::new(env!("CARGO_BIN_EXE_ffuzz"))
-            .args([
-                "-s",
-                "1",
-                "-V",
-                &seconds,
-                "--run-mode",
-                mode,
-                "--net",
-                &server.net,
-                "-i",
-                "seeds",
-            ])
+            .args(["-V", &seconds, "--run-mode", mode, "--net", &server.net, "-i", "seeds"])
             .arg("-o")
             .arg(&out)
             .arg("--")

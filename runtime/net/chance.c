@@ -10,6 +10,7 @@
 
 #include "net/kernel.h"
 #include "net/options.h"
+#include "net/transcript.h"
 
 #define SECOND 1000000000u
 #define QUESTION 1000u
@@ -53,7 +54,7 @@ PUBLIC void arc4random_buf(void *to, size_t length) { getrandom(to, length, 0); 
 
 PUBLIC uint32_t arc4random_uniform(uint32_t limit) { return limit < 2 ? 0 : arc4random() % limit; }
 
-/* Programs that do not trust their libc ask for randomness by its number. */
+/* Programs that do not trust their libc ask for randomness by its number, and for what their libc does not have. */
 PUBLIC long syscall(long number, ...) {
   long a[6];
   va_list list;
@@ -61,6 +62,10 @@ PUBLIC long syscall(long number, ...) {
   for (int i = 0; i < 6; i++) a[i] = va_arg(list, long);
   va_end(list);
   if (ffuzz_net.role && number == SYS_getrandom) return getrandom((void *)a[0], (size_t)a[1], (unsigned)a[2]);
+  if (ffuzz_net.role && number == SYS_io_uring_setup) {
+    ffuzz_net_note_word(NET_REFUSED, "io_uring_setup");
+    FAIL(ENOSYS);
+  }
   return real_call(number, a[0], a[1], a[2], a[3], a[4], a[5]);
 }
 

@@ -219,7 +219,6 @@ static void add_windows(void) {
 
 /* The copies and their table are memory that nobody has written to yet, so they cost what is in use. */
 HIDDEN void ffuzz_memory_save(void) {
-  ffuzz_memory_open();
   struct saved *saved = ffuzz_saved;
   ffuzz_mappings_list();
   saved->heap_end = (uint64_t)CALL(brk, 0);

@@ -33,6 +33,7 @@ static void save_maps(void) {
 static void take(void) {
   ffuzz_saved->signal_mask = ffuzz_block_signals();
   save_maps();
+  ffuzz_memory_open();
   ffuzz_changes_start();
   if (ffuzz_breakpoints) ffuzz_breakpoints->forget_met();
   ffuzz_memory_save();
