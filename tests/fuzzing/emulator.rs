@@ -247,6 +247,7 @@ fn dynamic_programs_of_musl_run_in_qemu() {
     };
     refused("-Q --native -E 5", "which is linked with musl", "omit --native");
     refused("-n --guard-heap -E 5", "which is linked with musl", "link it with glibc");
+    refused("-n --net tcp:7 -E 5", "which is linked with musl", "link it with glibc");
 }
 
 #[test]

@@ -1,9 +1,10 @@
 //! Targets whose inputs come over a socket (`--net`): what they receive, by which calls, and what is told of them.
 
 use crate::common;
+use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 
-use common::{TestDir, afl_target, plain, target};
+use common::{TestDir, afl_target, has, plain, target};
 
 /// A list of messages, with the number of the connection of each.
 fn list(messages: &[(u8, &str)]) -> Vec<u8> {
@@ -228,7 +229,8 @@ fn what_is_in_the_way_of_a_session_is_named() {
 fn targets_and_options_that_cannot_have_it_are_refused() {
     let dir = TestDir::with_seed(session());
     let refused = |options: &str, program: &PathBuf, words: &str, cause: &str, remedy: &str| {
-        let code = if cause.starts_with("is no") || cause.starts_with("names no") { 2 } else { 1 };
+        let is_usage = ["is no", "names no", "--split"].iter().any(|word| cause.starts_with(word));
+        let code = if is_usage { 2 } else { 1 };
         dir.fuzz(options, program, words).run().refused(code, cause, remedy);
     };
     let (fitting, fixed) = (sockets(), target("sockets.c", "-static"));
@@ -236,4 +238,22 @@ fn targets_and_options_that_cannot_have_it_are_refused() {
     refused("--net tcp:7000", &fitting, "@@", "names a file for them", "leave out @@");
     refused("--net sctp:7", &fitting, "plain", "names no socket", "tcp-client[:PORT]");
     refused("--net tcp:70000", &fitting, "plain", "is no port", "udp:PORT");
+    refused("--net tcp:7 --split x\\q", &fitting, "plain", "--split", "xHH");
+    if has("qemu-x86_64") {
+        let words = "--net does not reach into QEMU";
+        refused(
+            "--net tcp:7000 --qemu",
+            &plain("sockets.c", ""),
+            "plain",
+            words,
+            "leave --qemu out",
+        );
+    }
+    let owned = dir.path("owned");
+    std::fs::copy(&fitting, &owned).unwrap();
+    let is_given = std::os::unix::fs::chown(&owned, Some(65534), None).is_ok();
+    if is_given {
+        std::fs::set_permissions(&owned, std::fs::Permissions::from_mode(0o4755)).unwrap();
+        refused("--net tcp:7000", &owned, "plain", "runs as another user", "without that mode bit");
+    }
 }
