@@ -38,7 +38,7 @@ const IMPORT_EXCEPTIONS: &[(&str, &str)] = &[];
 /// own. Domains include `waypoints.h` only.
 const RUNTIME_LAYERS: &[&[&str]] = &[
     &["channel"],
-    &["base"],
+    &["base", "preload/list"],
     &["machine", "process", "modules", "breakpoints"],
     &["pipes"],
     &["memory"],

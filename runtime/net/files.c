@@ -48,7 +48,9 @@ HIDDEN int ffuzz_net_open(enum net_kind kind, int domain, int type) {
                             .bytes = bytes,
                             .watched = watched};
   for (int i = 0; kind == FILE_EPOLL && i < NET_WATCHED; i++) watched[i].number = -1;
-  return ffuzz_net_number(file, 0);
+  int number = ffuzz_net_number(file, 0);
+  if (number < 0) file->kind = FILE_FREE;
+  return number;
 }
 
 HIDDEN void ffuzz_net_files_are_shared(void) {

@@ -53,10 +53,20 @@ static void message_ends(void) {
   is_offered = 0;
 }
 
+/* Leaves out the present message. A connection that was named for it alone is not named any more. */
+static void leave_out(const struct net_message *message) {
+  int slot = slot_of(message);
+  if (slot >= opened && slot == named - 1) {
+    slot_of_number[message->connection] = 0;
+    named--;
+  }
+  message_ends();
+}
+
 /* The next message that can be delivered; NULL at the end. */
 static const struct net_message *next_message(void) {
   const struct net_message *message;
-  for (; (message = ffuzz_net_present()); message_ends()) {
+  for (; (message = ffuzz_net_present()); leave_out(message)) {
     int slot = slot_of(message);
     if (ffuzz_net.protocol == UDP && ffuzz_net.role == ROLE_SERVER) break;
     if (slot >= opened) {
@@ -114,10 +124,14 @@ HIDDEN int ffuzz_net_has_ended(const struct net_file *file) {
   return file->slot != NET_ANY_SLOT && connections[file->slot].ends > 0;
 }
 
+static int is_shut(const struct net_file *file) {
+  return file->slot != NET_ANY_SLOT && connections[file->slot].is_shut;
+}
+
 /* Whether a message of this connection, or its end, comes next. */
 static int is_next(const struct net_file *file) {
   if (!ffuzz_net_is_read()) return file->slot <= 0;
-  if (file->slot != NET_ANY_SLOT && connections[file->slot].is_shut) return 1;
+  if (is_shut(file)) return 1;
   const struct net_message *message = next_message();
   if (!message) return is_stream(file);
   return file->slot == NET_ANY_SLOT || slot_of(message) == file->slot;
@@ -125,7 +139,7 @@ static int is_next(const struct net_file *file) {
 
 HIDDEN int ffuzz_net_is_readable(struct net_file *file) {
   if (!is_next(file)) return 0;
-  if (ffuzz_net_is_read() && !next_message()) {
+  if (ffuzz_net_is_read() && (is_shut(file) || !next_message())) {
     /* The end is one more event, of each connection. */
     struct connection *connection = &connections[file->slot];
     if (!connection->is_end_offered) file->news++;
@@ -157,14 +171,18 @@ static size_t copy_out(const struct net_message *message, const struct iovec *to
 /* The present message is for this file: takes as much of it as there is room for. */
 static ssize_t take(struct net_file *file, const struct iovec *to, int parts, int flags, struct net_received *received) {
   const struct net_message *message = next_message();
-  if (!message || (file->slot != NET_ANY_SLOT && connections[file->slot].is_shut)) {
+  if (!message || is_shut(file)) {
     if (is_stream(file)) return receive_end(file);
     ffuzz_net_run_ends("receive");
   }
   received->slot = slot_of(message);
   received->whole = message->length - offset;
   size_t taken = copy_out(message, to, parts);
-  if (flags & MSG_PEEK) return (ssize_t)taken;
+  is_offered = 1;
+  if (flags & MSG_PEEK) {
+    if (++reminders > MOST_REMINDERS) ffuzz_net_run_ends("a message that it does not take");
+    return (ssize_t)taken;
+  }
   ffuzz_net_note(NET_TAKEN, received->slot, 0, message->bytes + offset, taken);
   note_progress();
   offset += (uint32_t)taken;
@@ -194,7 +212,6 @@ HIDDEN ssize_t ffuzz_net_receive(struct net_file *file, const struct iovec *to, 
     }
     if (!ffuzz_net_waits(file->read_limit ? file->read_limit : -1, "receive")) FAIL(EAGAIN);
   }
-  if (!is_offered) offer(file);
   return take(file, to, parts, flags, received);
 }
 
@@ -221,8 +238,9 @@ static int is_over(void) {
 
 /* The program does not take the present message: it wants nothing of that connection, or never opens it. */
 static int skip_message(void) {
-  if (!ffuzz_net_is_read() || !next_message()) return 0;
-  message_ends();
+  const struct net_message *message = ffuzz_net_is_read() ? next_message() : NULL;
+  if (!message) return 0;
+  leave_out(message);
   note_progress();
   return 1;
 }

@@ -9,7 +9,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
 
 #include "net/files.h"
@@ -17,21 +16,7 @@
 #include "net/kernel.h"
 #include "net/options.h"
 #include "net/transcript.h"
-
-/* Programs that the target starts are none of ours: they get the rest of the list. */
-static void leave_preload(void) {
-  const char *rest = getenv("LD_PRELOAD");
-  for (const char *next; rest && *rest; rest = next) {
-    size_t length = strcspn(rest, ": ");
-    const char *name = memrchr(rest, '/', length);
-    if (!name || strncmp(name, "/libffuzz-", 10)) break;
-    next = rest + length + (rest[length] != 0);
-  }
-  if (rest && *rest)
-    setenv("LD_PRELOAD", rest, 1);
-  else
-    unsetenv("LD_PRELOAD");
-}
+#include "preload/list.h"
 
 /* A debugger, a shell, or another program that starts the target gets the same environment. */
 static int is_target(void) {

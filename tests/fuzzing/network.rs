@@ -67,6 +67,9 @@ fn connections_are_as_many_as_the_input_names() {
     }
     // It serves one after the other, so what the second says meanwhile is lost.
     assert_eq!(said("tcp:7000", "plain", &two), "0:LOGIN|0:MAIL|0:end|1:zz|1:end|");
+    // A connection whose messages are lost so far is not made.
+    let three = list(&[(0, "A"), (1, "B"), (2, "C"), (0, ""), (2, "D")]);
+    assert_eq!(said("tcp:7000", "plain", three), "0:A|0:end|1:D|1:end|");
 }
 
 #[test]

@@ -44,7 +44,7 @@ pub(super) fn timeout(text: &str) -> Result<TimeoutSpec, Failure> {
     Ok(if upto { TimeoutSpec::Upto(time) } else { TimeoutSpec::Fixed(time) })
 }
 
-/// `-a`: Some if the user knows better than a look at the input.
+/// `--net`.
 pub(super) fn net(text: &str) -> Result<NetOptions, Failure> {
     text.parse().map_err(|error| {
         Failure::usage(
@@ -84,6 +84,7 @@ pub(super) fn separator(text: &str) -> Result<Vec<u8>, Failure> {
     if bytes.is_empty() { Err(bad()) } else { Ok(bytes) }
 }
 
+/// `-a`: Some if the user knows better than a look at the input.
 pub(super) fn input_type(text: &str) -> Result<Option<bool>, Failure> {
     match text {
         "text" | "ascii" => Ok(Some(true)),
