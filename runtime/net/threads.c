@@ -64,10 +64,22 @@ static void go_on_as(struct sleeper *one) {
   one->is_over = 1;
 }
 
+/* Its wrapper of pthread_create() expects a thread that begins at once, and by the number that it was given. */
+static int has_sanitizer(void) {
+  static const char *const names[] = {"__asan_init", "__msan_init", "__tsan_init"};
+  for (int i = 0; i < 3; i++)
+    if (dlsym(RTLD_DEFAULT, names[i])) return 1;
+  return 0;
+}
+
 PUBLIC int pthread_create(pthread_t *thread, const pthread_attr_t *settings, void *(*go)(void *), void *with) {
   int is_server = ffuzz_net.role == ROLE_SERVER, is_of_connection = ffuzz_net.protocol != UDP && ffuzz_net_has_begun();
   if (!is_server || count == MOST_SLEEPING || (is_of_connection && depth == MOST_NESTED))
     return create(thread, settings, go, with);
+  if (has_sanitizer()) {
+    if (is_of_connection) ffuzz_net_note_word(NET_REFUSED, "a thread for a connection beside a sanitizer");
+    return create(thread, settings, go, with);
+  }
   struct sleeper *one = &sleepers[count++];
   *one = (struct sleeper){.go = go, .with = with};
   if (settings) pthread_attr_getdetachstate(settings, &one->is_detached);

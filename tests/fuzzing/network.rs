@@ -172,6 +172,20 @@ fn seeds_in_other_forms_become_lists() {
     assert!(has(&list(&[(0, "LOGIN x\r\n"), (0, "MAIL y\r\n"), (0, "QUIT")])), "{:?}", dir.queue());
 }
 
+#[test]
+fn beside_a_sanitizer() {
+    let program = target("sockets.c", "-fsanitize=address");
+    for how in ["poll", "fork"] {
+        let dir = TestDir::with_seed(session());
+        dir.fuzz("-s 1 -E 600 --net tcp:7000", &program, how).run().expect(0);
+        let stats = dir.stats();
+        assert_eq!([&*stats["run_mode"], &*stats["snapshot_differs"]], ["snapshot", "0"], "{how}");
+    }
+    let dir = TestDir::with_seed(session());
+    let done = dir.fuzz("-s 1 -E 10 --net tcp:7000", &program, "threads").run();
+    done.says("there is no stand-in for a thread for a connection beside a sanitizer");
+}
+
 /// What a server does before its first receive is done once.
 #[test]
 fn servers_run_by_snapshot() {
