@@ -19,11 +19,11 @@
 /* What older headers lack. */
 #define SET_DISPATCH 59 /* PR_SET_SYSCALL_USER_DISPATCH */
 
-/* Settings of the process, whatever they are. */
+/* Settings of the process, whatever they are; and questions whose answer is the same in each run: has inetd started it? */
 static const uint16_t settings[] = {
     SYS_setuid,  SYS_setgid, SYS_setreuid, SYS_setregid, SYS_setresuid, SYS_setresgid, SYS_setgroups, SYS_setfsuid,
     SYS_setfsgid, SYS_capset, SYS_setsid, SYS_setpgid, SYS_setpriority, SYS_sched_setaffinity, SYS_getrandom,
-    SYS_wait4, SYS_mlockall, SYS_munlockall, SYS_membarrier,
+    SYS_getsockopt, SYS_getsockname, SYS_getpeername, SYS_wait4, SYS_mlockall, SYS_munlockall, SYS_membarrier,
 };
 
 /* Of a path that is their first argument, or that follows a folder. They are done once for all runs. */
@@ -41,7 +41,7 @@ static const uint16_t of_paths[] = {
 static const uint16_t of_files[] = {
     SYS_write, SYS_writev, SYS_pwrite64, SYS_ftruncate, SYS_fallocate, SYS_fsync, SYS_fdatasync, SYS_fchmod, SYS_fchown,
     SYS_fchdir, SYS_bind, SYS_listen, SYS_sendto, SYS_sendmsg, SYS_sendmmsg, SYS_recvfrom, SYS_recvmsg, SYS_recvmmsg,
-    SYS_setsockopt, SYS_getsockopt, SYS_getsockname, SYS_getpeername, SYS_shutdown, SYS_getdents64,
+    SYS_setsockopt, SYS_shutdown, SYS_getdents64,
 };
 
 static int is_one_of(long number, const uint16_t *list, size_t bytes) {
