@@ -19,7 +19,8 @@
 /* What older headers lack. */
 #define SET_DISPATCH 59 /* PR_SET_SYSCALL_USER_DISPATCH */
 
-/* Settings of the process, whatever they are; and questions whose answer is the same in each run: has inetd started it? */
+/* Settings of the process, whatever they are; and questions with the same answer in each run, such as whether inetd
+ * has started it. */
 static const uint16_t settings[] = {
     SYS_setuid,  SYS_setgid, SYS_setreuid, SYS_setregid, SYS_setresuid, SYS_setresgid, SYS_setgroups, SYS_setfsuid,
     SYS_setfsgid, SYS_capset, SYS_setsid, SYS_setpgid, SYS_setpriority, SYS_sched_setaffinity, SYS_getrandom,
@@ -36,8 +37,8 @@ static const uint16_t of_paths[] = {
 #endif
 };
 
-/* Of the descriptor that is their first argument, which the prologue has opened. Not the setting of flags and locks, which
- * another process, or the next run, would meet. */
+/* Of the descriptor that is their first argument, which the prologue has opened. Not the setting of flags and locks,
+ * which another process, or the next run, would meet. */
 static const uint16_t of_files[] = {
     SYS_write, SYS_writev, SYS_pwrite64, SYS_ftruncate, SYS_fallocate, SYS_fsync, SYS_fdatasync, SYS_fchmod, SYS_fchown,
     SYS_fchdir, SYS_bind, SYS_listen, SYS_sendto, SYS_sendmsg, SYS_sendmmsg, SYS_recvfrom, SYS_recvmsg, SYS_recvmmsg,
