@@ -95,7 +95,8 @@ struct ffuzz_runs {
   uint32_t lasting; /* that child is put back after each run */
   uint32_t prologue; /* system calls of main that may stand before its snapshot, at most */
   uint32_t no_detours; /* children that start now have breakpoints alone (runtime/native/) */
-  uint32_t pad_want[12];
+  uint32_t prefix; /* bytes that all cases of a child that is put back begin with: whole messages, see FFUZZ_INPUT_NET */
+  uint32_t pad_want[11];
   uint32_t go;    /* number of the batch */
   uint32_t count; /* its cases, at least 1 */
   uint32_t each;  /* stop behind every case */
@@ -176,7 +177,8 @@ enum ffuzz_input_kind {
   FFUZZ_INPUT_NONE,
   FFUZZ_INPUT_STDIN,
   FFUZZ_INPUT_FILE,
-  FFUZZ_INPUT_NET, /* the stand-in for the network asks for it (runtime/net/) */
+  FFUZZ_INPUT_NET, /* the stand-in for the network asks for it (runtime/net/); behind `prefix` bytes a message follows,
+                    * and the number of its connection is the same in all cases of a child */
 };
 
 struct ffuzz_input {

@@ -15,6 +15,7 @@
 static const uint8_t *input;
 static uint32_t input_length, at; /* `at`: behind the present message */
 static int is_read, is_list, is_there;
+static uint32_t shared; /* bytes of the messages that all inputs begin with, until the others are known */
 static struct net_message present;
 
 HIDDEN void ffuzz_net_keep_input(void) {
@@ -26,7 +27,7 @@ HIDDEN void ffuzz_net_keep_input(void) {
 }
 
 /* The fuzzer's file from its beginning; a pipe, of a run by hand, to its end. */
-static uint32_t read_input(uint8_t *to) {
+static uint32_t read_file(uint8_t *to) {
   uint32_t have = 0;
   struct stat file;
   int is_file = !REAL(fstat, NET_INPUT, &file) && S_ISREG(file.st_mode);
@@ -45,6 +46,10 @@ static uint32_t word_at(uint32_t offset) {
 
 /* Makes the message at `at` the present one. */
 static void take_message(void) {
+  if (shared && at >= shared) {
+    present = (struct net_message){NULL, 0, word_at(at) >> 24 & (NET_CONNECTIONS - 1)};
+    return;
+  }
   uint32_t left = input_length - at;
   is_there = is_list ? left >= HEAD : left > 0;
   if (!is_there) return;
@@ -56,16 +61,27 @@ static void take_message(void) {
 }
 
 /* Of the runtime, if it is in the program and puts it back after each run (runtime/snapshot/snapshot.c). */
-extern int __ffuzz_net_input(const uint8_t **bytes, uint32_t *length) __attribute__((weak));
+extern int __ffuzz_net_input(const uint8_t **bytes, uint32_t *length, uint32_t *shared) __attribute__((weak));
+
+static uint8_t own[LARGEST];
+
+static void read_input(void) {
+  shared = 0;
+  if (!&__ffuzz_net_input || !__ffuzz_net_input(&input, &input_length, &shared)) {
+    input_length = read_file(own);
+    input = own;
+  }
+  if (!shared) return;
+  /* The fuzzer puts the next inputs into the same place. */
+  if (input_length > shared + HEAD) input_length = shared + HEAD;
+  memcpy(own, input, input_length);
+  input = own;
+}
 
 static void read_once(void) {
-  static uint8_t own[LARGEST];
   if (is_read) return;
   is_read = 1;
-  if (!&__ffuzz_net_input || !__ffuzz_net_input(&input, &input_length)) {
-    input = own;
-    input_length = read_input(own);
-  }
+  read_input();
   is_list = input_length >= HEAD && word_at(0) >> 24 < NET_CONNECTIONS && (word_at(0) & 0xffffff) <= input_length - HEAD;
   take_message();
 }
@@ -77,4 +93,15 @@ HIDDEN const struct net_message *ffuzz_net_present(void) {
   return is_there ? &present : NULL;
 }
 
-HIDDEN void ffuzz_net_next(void) { take_message(); }
+HIDDEN const struct net_message *ffuzz_net_whole(void) {
+  if (ffuzz_net_present() && !present.bytes) {
+    read_input();
+    take_message();
+  }
+  return ffuzz_net_present();
+}
+
+HIDDEN void ffuzz_net_next(void) {
+  ffuzz_net_whole();
+  take_message();
+}

@@ -170,11 +170,11 @@ static size_t copy_out(const struct net_message *message, const struct iovec *to
 
 /* The present message is for this file: takes as much of it as there is room for. */
 static ssize_t take(struct net_file *file, const struct iovec *to, int parts, int flags, struct net_received *received) {
-  const struct net_message *message = next_message();
-  if (!message || is_shut(file)) {
+  if (!next_message() || is_shut(file)) {
     if (is_stream(file)) return receive_end(file);
     ffuzz_net_run_ends("receive");
   }
+  const struct net_message *message = ffuzz_net_whole();
   received->slot = slot_of(message);
   received->whole = message->length - offset;
   size_t taken = copy_out(message, to, parts);
@@ -224,8 +224,7 @@ HIDDEN void ffuzz_net_answer(struct net_file *file, const struct iovec *from, in
 HIDDEN uint32_t ffuzz_net_waiting_bytes(const struct net_file *file) {
   if (file->kind == FILE_PIPE_IN || file->kind == FILE_PAIR) return (uint32_t)file->count;
   if (file->kind != FILE_SESSION || !is_offered || !is_next(file)) return 0;
-  const struct net_message *message = next_message();
-  return message ? message->length - offset : 0;
+  return next_message() ? ffuzz_net_whole()->length - offset : 0;
 }
 
 /* Nothing is left to deliver, and no connection is open whose end the program does not know. */

@@ -75,10 +75,19 @@ HIDDEN void ffuzz_snapshot(void) {
   if (!ffuzz_prologue_begins()) ffuzz_snapshot_take();
 }
 
-/* For the stand-in for the network: the input of this run lies in the channel. 0: it has to read its file. The first
- * question of a process that is put back is the first use of the input, so the snapshot is taken here. */
-int __ffuzz_net_input(const uint8_t **bytes, uint32_t *length) {
+/* For the stand-in for the network: the input of this run lies in the channel. 0: it has to read its file.
+ *
+ * If all inputs of this process begin with the same messages, the first answer says how many bytes these have
+ * (`shared`), and what is behind them is asked for once more. The last question is the first use of the input, so the
+ * snapshot is taken there. */
+int __ffuzz_net_input(const uint8_t **bytes, uint32_t *length, uint32_t *shared) {
   if (!ffuzz_saved || !ffuzz_input || ffuzz_input->kind != FFUZZ_INPUT_NET) return 0;
+  if (ffuzz_saved->is_starting && !ffuzz_saved->has_prefix && ffuzz_runs->prefix) {
+    ffuzz_saved->has_prefix = 1;
+    *shared = ffuzz_runs->prefix;
+    *bytes = ffuzz_case_bytes(0, length);
+    return 1;
+  }
   ffuzz_prologue_stops();
   if (!ffuzz_is_put_back()) return 0;
   *bytes = ffuzz_case_bytes(ffuzz_runs->started - 1, length);
@@ -88,5 +97,7 @@ int __ffuzz_net_input(const uint8_t **bytes, uint32_t *length) {
 #else
 HIDDEN void ffuzz_snapshot_reserve(void) {}
 HIDDEN void ffuzz_snapshot(void) { ffuzz_lasting = 0; }
-int __ffuzz_net_input(const uint8_t **bytes, uint32_t *length) { return (void)bytes, (void)length, 0; }
+int __ffuzz_net_input(const uint8_t **bytes, uint32_t *length, uint32_t *shared) {
+  return (void)bytes, (void)length, (void)shared, 0;
+}
 #endif

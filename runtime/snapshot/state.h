@@ -117,6 +117,7 @@ struct saved {
   uint32_t prologue; /* system calls that stand before the snapshot */
   int is_starting;   /* the snapshot is still to be taken */
   int is_open;       /* OWN_FAULTS and OWN_PAGES are there */
+  int has_prefix;    /* the stand-in for the network has the messages that all inputs begin with */
   struct file_id input;
   uint32_t opened_count;
   struct opened opened[MOST_OPENED];

@@ -11,6 +11,7 @@ use miette::Diagnostic;
 use super::comparison::ComparisonLog;
 use super::coverage::Classes;
 use super::domain::{Domain, DsfView, Site};
+use super::messages::Beginning;
 use super::mutate::Candidate;
 use super::mutate::words::Word;
 use crate::options::RunMode;
@@ -130,6 +131,12 @@ pub struct SnapshotRuns {
     pub differences: u32,
     /// System calls of main that stand before the snapshot.
     pub prologue: u32,
+    /// Runs that begin behind the first messages of their input ([`RunSettings::beginning`]), and the sum of the numbers
+    /// of these messages.
+    pub behind: u64,
+    pub behind_messages: u64,
+    /// What the last process took for its start, its snapshot and its first runs.
+    pub start: Duration,
 }
 
 impl Spent {
@@ -170,6 +177,9 @@ pub struct RunSettings {
     /// The target logs what it compares, if it can ([`TargetInfo::logs_comparisons`]). Such runs show no edges and no
     /// keys. To switch it on or off costs a new process.
     pub log_comparisons: bool,
+    /// The inputs begin with these messages: runs begin behind them where that is possible
+    /// ([`TargetInfo::shares_beginnings`]). A change costs a new process, and so does each input that begins otherwise.
+    pub beginning: Option<Beginning>,
 }
 
 impl RunSettings {
@@ -183,6 +193,7 @@ impl RunSettings {
             watch_domains: false,
             paths: None,
             log_comparisons: false,
+            beginning: None,
         }
     }
 }
@@ -262,6 +273,11 @@ pub trait TargetInfo {
     /// What came of snapshots, if there were any.
     fn snapshot_runs(&self) -> Option<SnapshotRuns> {
         None
+    }
+
+    /// Runs can begin behind messages that all inputs share, see [`RunSettings::beginning`].
+    fn shares_beginnings(&self) -> bool {
+        false
     }
 
     /// Largest useful batch now.

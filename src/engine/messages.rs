@@ -84,6 +84,56 @@ pub fn span(list: &[u8], number: usize) -> Range<usize> {
     start..start + length
 }
 
+/// The first messages of lists that are run one after the other. A process that has received them can be restored to
+/// where it waits for the next one, see [`RunSettings::beginning`].
+///
+/// [`RunSettings::beginning`]: crate::executor::RunSettings::beginning
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct Beginning {
+    bytes: Vec<u8>,
+    count: usize,
+    /// Of the message behind them, which each of the lists has.
+    connection: u8,
+}
+
+impl Beginning {
+    /// The first `count` messages of a list; None if nothing comes before or behind them, or if what comes behind is no
+    /// list of its own.
+    #[must_use]
+    pub fn of(list: &[u8], count: usize) -> Option<Self> {
+        if count == 0 || !is_list(list) {
+            return None;
+        }
+        let (bytes, rest) = list.split_at(span(list, count).start);
+        let (connection, _) = word(rest).filter(|_| is_list(rest))?;
+        Some(Self { bytes: bytes.into(), count, connection })
+    }
+
+    #[must_use]
+    pub fn bytes(&self) -> &[u8] {
+        &self.bytes
+    }
+
+    /// Number of messages.
+    #[must_use]
+    pub fn count(&self) -> usize {
+        self.count
+    }
+
+    /// Whether an input is one of the lists.
+    #[must_use]
+    pub fn starts(&self, input: &[u8]) -> bool {
+        let next = input.strip_prefix(&*self.bytes).and_then(word);
+        next.is_some_and(|(connection, _)| connection == self.connection)
+    }
+
+    /// Puts the messages in front of others, and the first of these on its connection. `rest` has at least [`HEAD`] bytes.
+    pub fn put_before(&self, rest: &mut Vec<u8>) {
+        rest[HEAD - 1] = self.connection;
+        rest.splice(0..0, self.bytes.iter().copied());
+    }
+}
+
 /// The numbers of bytes that are part of a list; nothing if it is one message.
 pub fn framing(input: &[u8]) -> impl Iterator<Item = Length> {
     let is_list = is_list(input);
@@ -126,6 +176,21 @@ mod tests {
             assert!(!is_list(input));
         }
         assert_eq!(read(b""), []);
+    }
+
+    #[test]
+    fn a_beginning_has_a_message_before_and_behind_it() {
+        let count = |count| Beginning::of(list_of(), count).map(|beginning| beginning.bytes.len());
+        assert_eq!([count(0), count(1), count(2), count(3)], [None, Some(6), Some(10), None]);
+        assert_eq!(Beginning::of(b"HELO", 1), None);
+        assert_eq!(Beginning::of(b"\x01\0\0\0a\x09\0\0\0b", 1), None, "the next one is cut");
+        let beginning = Beginning::of(list_of(), 1).unwrap();
+        let mut rest = b"\x01\0\0\x07z".to_vec();
+        assert!(!beginning.starts(b"\x02\0\0\0ab\x01\0\0\x07z"), "another connection");
+        beginning.put_before(&mut rest);
+        assert_eq!(rest, b"\x02\0\0\0ab\x01\0\0\x03z");
+        assert!(beginning.starts(&rest) && beginning.starts(list_of()));
+        assert!(!beginning.starts(&rest[..9]) && !beginning.starts(b""));
     }
 
     #[test]

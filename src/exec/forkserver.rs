@@ -29,6 +29,7 @@ use ffuzz_engine::executor::{
     Executor, ExitKind, FirstSession, InputFunctions, Module, Observation, ProcessorTime, RunError,
     RunSettings, SnapshotRuns, Spent, StopRequest, TargetInfo, UnseenCode,
 };
+use ffuzz_engine::messages::Beginning;
 use ffuzz_engine::mutate::Candidate;
 use ffuzz_engine::mutate::words::Word;
 use ffuzz_sys::alarm::Alarm;
@@ -75,6 +76,8 @@ pub struct ForkServer {
     helpers: Helpers,
     /// Children log what they compare, see [`RunSettings::log_comparisons`].
     logs: bool,
+    /// See [`RunSettings::beginning`].
+    beginning: Option<Beginning>,
     /// See [`Executor::quiet_paths`].
     quiet: Vec<(usize, u64)>,
     /// See [`ForkServer::end_without_breakpoints`].
@@ -144,6 +147,7 @@ impl ForkServer {
             restarts: 0,
             helpers: Helpers::new(),
             logs: false,
+            beginning: None,
             quiet: Vec::new(),
             bare: bare::BareChecks::default(),
             snapshot: None,
@@ -160,7 +164,7 @@ impl ForkServer {
 
     fn execute(&mut self, input: &[u8]) -> Result<RunEnd, NoRun> {
         self.look_at_doubt()?;
-        if self.restores() {
+        if self.restores() && self.begins_right(input) {
             self.observe_by_snapshot(input)
         } else if self.session.runs.is_some() {
             self.run_by_channel(input)
@@ -201,6 +205,7 @@ impl ForkServer {
         let edges = (self.session.maps.edges().len(), session.maps.edges().len());
         self.session = session;
         self.logs = false;
+        self.beginning = None;
         self.helpers = Helpers::new();
         self.offer_snapshots();
         self.restart = Some(how);
@@ -217,13 +222,13 @@ impl ForkServer {
     ) -> Result<Pass, TargetError> {
         self.account.take_if(|account| account.input.is_none());
         self.sweep_if_due();
-        self.switch_log();
+        self.switch_children();
         let lost = match attempt(self, false) {
             Err(NoRun::Lost(how)) => how,
             other => return self.settle(other),
         };
         self.start_again(lost)?;
-        self.switch_log();
+        self.switch_children();
         let how = match attempt(self, true) {
             Err(NoRun::Lost(how)) => how,
             other => return self.settle(other),
@@ -235,7 +240,7 @@ impl ForkServer {
         let text = format!("twice it took the target's fork server along: {how}");
         self.account = Some(Account { input: None, text });
         self.start_again(how)?;
-        self.switch_log();
+        self.switch_children();
         self.session.maps.clear();
         self.session.maps.collect(false);
         self.execs += 1;
@@ -486,6 +491,10 @@ impl TargetInfo for ForkServer {
 
     fn snapshot_runs(&self) -> Option<SnapshotRuns> {
         self.snapshot_runs()
+    }
+
+    fn shares_beginnings(&self) -> bool {
+        self.shares_beginnings()
     }
 
     fn batch_size(&self) -> usize {

@@ -38,6 +38,7 @@ mod field {
     pub(super) const LASTING: usize = 4;
     pub(super) const PROLOGUE: usize = 8;
     pub(super) const NO_DETOURS: usize = 12;
+    pub(super) const PREFIX: usize = 16;
     pub(super) const GO: usize = 64;
     pub(super) const COUNT: usize = 68;
     pub(super) const EACH: usize = 72;
@@ -66,11 +67,12 @@ mod field {
 }
 
 #[cfg(test)]
-pub(super) const FIELDS: [(&str, usize); 29] = [
+pub(super) const FIELDS: [(&str, usize); 30] = [
     ("want", field::WANT),
     ("lasting", field::LASTING),
     ("prologue", field::PROLOGUE),
     ("no_detours", field::NO_DETOURS),
+    ("prefix", field::PREFIX),
     ("go", field::GO),
     ("count", field::COUNT),
     ("each", field::EACH),
@@ -462,6 +464,11 @@ impl RunChannel {
     /// Sets the maximum number of system calls of main before the snapshot of the next lasting child.
     pub(super) fn set_prologue(&mut self, most: u32) {
         self.put(field::PROLOGUE, most);
+    }
+
+    /// Sets the number of bytes that all inputs of the next lasting child begin with.
+    pub(super) fn set_prefix(&mut self, bytes: usize) {
+        self.put(field::PREFIX, bytes as u32);
     }
 
     /// Number of system calls before the snapshot of the last lasting child.

@@ -281,7 +281,11 @@ fn speed(runs: &Runs) -> String {
         "snapshot" if forks >= 0.1 => format!(", {forks:.1}% by fork"),
         _ => String::new(),
     };
-    format!("{}{word} {}{forks}", rate(runs.execs_per_sec), runs.run_mode)
+    let behind = runs.snapshot_runs.as_ref().filter(|runs| runs.behind_percent >= 0.1);
+    let behind = behind.map_or(String::new(), |runs| {
+        format!(", {:.0}% behind {:.1} messages", runs.behind_percent, runs.behind_messages)
+    });
+    format!("{}{word} {}{forks}{behind}", rate(runs.execs_per_sec), runs.run_mode)
 }
 
 fn findings(corpus: &Corpus, coverage: &Coverage, finds: &Finds) -> Vec<Line<'static>> {
@@ -490,5 +494,13 @@ mod tests {
         };
         assert!(with(0.05).ends_with(" snapshot"), "{}", with(0.05));
         assert!(with(2.5).ends_with(" snapshot, 2.5% by fork"), "{}", with(2.5));
+        let snapshot_runs =
+            SnapshotUse { behind_percent: 61.2, behind_messages: 2.25, ..SnapshotUse::default() };
+        let runs = Runs {
+            snapshot_runs: Some(snapshot_runs),
+            run_mode: "snapshot".into(),
+            ..Runs::default()
+        };
+        assert!(speed(&runs).ends_with(" snapshot, 61% behind 2.2 messages"), "{}", speed(&runs));
     }
 }

@@ -203,6 +203,22 @@ fn servers_run_by_snapshot() {
     assert_eq!(dir.stats()["run_mode"], "snapshot");
 }
 
+/// A login takes milliseconds, the other messages microseconds.
+#[test]
+fn runs_begin_behind_messages_that_take_long() {
+    for (how, net) in [("poll costly", "tcp"), ("edges costly", "tcp"), ("udp costly", "udp")] {
+        let connections = list(&[(0, "LOGIN x"), (1, "MAIL"), (0, "MAIL"), (1, ""), (0, "QUIT")]);
+        let dir = TestDir::with_seed(connections);
+        let options = format!("-E 8000 --net {net}:7000");
+        dir.fuzz(&options, &sockets(), how).run().expect(0);
+        let stats = dir.stats();
+        assert!(stats.contains_key("net_behind_share"), "{how}: {stats:?}");
+        let behind: f64 = stats["net_snapshot_behind"].parse().unwrap();
+        assert!(behind >= 1.0, "{how}: {behind}");
+        assert_eq!([&*stats["run_mode"], &*stats["snapshot_differs"]], ["snapshot", "0"], "{how}");
+    }
+}
+
 #[test]
 fn programs_of_other_compilers_and_without_source() {
     for (program, options) in [(plain("sockets.c", ""), "-Q"), (afl_target("sockets.c", ""), "")] {

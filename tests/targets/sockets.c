@@ -1,5 +1,6 @@
 /* A server or client for the stand-in of --net. The first word chooses how it waits and what it is; it prints what it
- * receives: the connection, a colon, the bytes, a bar. LOGIN, MAIL and DATA in that order over one connection abort. */
+ * receives: the connection, a colon, the bytes, a bar. LOGIN, MAIL and DATA in that order over one connection abort.
+ * With a second word a login takes long. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
@@ -39,7 +40,15 @@ static void answer(int fd, const char *words) {
   if (write(fd, words, strlen(words)) < 0) say("unwritten", 9);
 }
 
+static int is_costly;
+
+static void compute(void) {
+  static volatile unsigned sum;
+  for (unsigned i = 0; i < 1000000; i++) sum += i;
+}
+
 static void handle(int fd, int *state, const char *bytes, long length) {
+  if (is_costly && length >= 5 && !memcmp(bytes, "LOGIN", 5)) compute();
   say(bytes, length);
   if (length >= 5 && !memcmp(bytes, "LOGIN", 5) && *state == 0) *state = 1, answer(fd, "250 in\n");
   else if (length >= 4 && !memcmp(bytes, "MAIL", 4) && *state == 1) *state = 2, answer(fd, "251 go\n");
@@ -148,6 +157,7 @@ static void datagrams(void) {
     struct msghdr message = {.msg_name = &from, .msg_namelen = sizeof from, .msg_iov = &part, .msg_iovlen = 1};
     ssize_t n = recvmsg(fd, &message, 0);
     number = ntohs(from.sin_port) - 40000;
+    if (is_costly && n == 4 && !memcmp(small, "LOGI", 4)) compute();
     if (n >= 0) say(small, n);
     if (message.msg_flags & MSG_TRUNC) say("cut", 3);
     sendto(fd, "ok", 2, 0, (void *)&from, sizeof from);
@@ -272,6 +282,7 @@ static void random_numbers(void) {
 
 int main(int argc, char **argv) {
   const char *how = argc > 1 ? argv[1] : "plain";
+  is_costly = argc > 2;
 #define IS(WORD) (!strcmp(how, WORD))
   if (IS("plain")) for (int server = listener(PORT);;) serve(accept(server, NULL, NULL));
   if (IS("poll")) by_poll(listener(PORT));

@@ -26,6 +26,8 @@ fn snapshot_use(runs: &SnapshotRuns) -> SnapshotUse {
         pages: runs.pages as f64 / runs.runs.max(1) as f64,
         differences: runs.differences,
         prologue: runs.prologue,
+        behind_percent: percent(runs.behind, runs.runs),
+        behind_messages: runs.behind_messages as f64 / runs.behind.max(1) as f64,
     }
 }
 

@@ -88,6 +88,10 @@ fn snapshots(out: &mut Lines, snapshot_runs: &SnapshotUse) {
     out.add("snapshot_pages", format_args!("{:.1}", snapshot_runs.pages));
     out.add("snapshot_differs", snapshot_runs.differences);
     out.add("snapshot_prologue", snapshot_runs.prologue);
+    if snapshot_runs.behind_percent > 0.0 {
+        out.add("net_behind_share", format_args!("{:.2}%", snapshot_runs.behind_percent));
+        out.add("net_snapshot_behind", format_args!("{:.1}", snapshot_runs.behind_messages));
+    }
     if let Some(why) = &snapshot_runs.why {
         out.add("snapshot_why", why);
     }
@@ -482,11 +486,14 @@ mod tests {
             pages: 17.96,
             differences: 1,
             prologue: 42,
+            behind_percent: 25.0,
+            behind_messages: 1.5,
         });
         let runs = Runs { snapshot_runs, ..Runs::default() };
         let text = fuzzer_stats(&Snapshot { runs, ..sample() });
         let lines = "snapshot_by_fork  : 1.25%\nsnapshot_pages    : 18.0\nsnapshot_differs  : 1\n\
-                     snapshot_prologue : 42\nsnapshot_why      : it starts processes or threads\n";
+                     snapshot_prologue : 42\nnet_behind_share  : 25.00%\nnet_snapshot_behind: 1.5\n\
+                     snapshot_why      : it starts processes or threads\n";
         assert!(text.contains(lines), "{text}");
     }
 

@@ -26,6 +26,7 @@ use super::corpus::{Corpus, SeedId};
 use super::domain::{Domain, Site};
 use super::executor::{Executor, ExitKind, StopRequest, TargetInfo};
 use super::feedback::{Judge, Known, Lessons};
+use super::messages::Beginning;
 use super::mutate::buffer::Buffer;
 use super::mutate::deterministic::Deterministic;
 use super::mutate::dictionary::Dictionary;
@@ -35,6 +36,7 @@ use super::mutate::{self, Candidate, Rng};
 use super::runner::{Runner, Runs};
 use super::schedule::bandit::Bandit;
 use super::schedule::{Budget, ScheduleOptions, Scheduler};
+use super::stage::beginning::MessageTimes;
 use crate::options::{MutationOptions, Wanted};
 
 /// What a search may do.
@@ -118,6 +120,8 @@ pub struct Fuzzer<M> {
     pub(super) comparing: Comparing,
     /// The search for lengths and offsets so far.
     pub(super) measuring: Measuring,
+    /// What the first messages of seeds take.
+    pub(super) times: MessageTimes,
     /// What trimming has taken.
     pub(super) trimming: Effort,
     /// Whether havoc keeps them right.
@@ -166,6 +170,7 @@ impl<M: ForeignMutators> Fuzzer<M> {
             unrepeated: HashSet::new(),
             comparing: Comparing::default(),
             measuring: Measuring::default(),
+            times: MessageTimes::default(),
             trimming: Effort::default(),
             resizing: Bandit::new(2),
             donors: DonorPool::default(),
@@ -340,6 +345,11 @@ impl<M: ForeignMutators> Fuzzer<M> {
     /// Mutants of the seed come next: those that compute for much longer than others are cut.
     pub(super) fn limit_mutants_of(&mut self, id: SeedId) {
         self.runner.settings_mut().soft_limit = self.soft_limit(id);
+    }
+
+    /// The next inputs begin with these messages, see [`RunSettings::beginning`](super::executor::RunSettings::beginning).
+    pub(super) fn begin_with(&mut self, beginning: Option<Beginning>) {
+        self.runner.settings_mut().beginning = beginning;
     }
 
     /// Runs of inputs, for work that is done where the door is closed.

@@ -92,6 +92,15 @@ impl Budget {
         }
     }
 
+    /// Number of runs that it allows if each takes that long.
+    #[must_use]
+    pub(crate) fn expected(&self, run: Duration) -> u64 {
+        match self.time {
+            Some((limit, _)) => (limit.as_nanos() / run.as_nanos().max(1)) as u64,
+            None => self.runs,
+        }
+    }
+
     /// Number of runs that it is expected to allow in all.
     #[must_use]
     pub fn planned(&self, runs: u64, time: Duration) -> u64 {

@@ -9,7 +9,7 @@ use crate::corpus::Length;
 use crate::corpus::SeedId;
 use crate::fuzzer::door::{Door, Run};
 use crate::fuzzer::{Fuzzer, Progress, Resizing, TextUnit};
-use crate::messages;
+use crate::messages::{self, Beginning, HEAD};
 use crate::mutate::donors::Donors;
 use crate::mutate::foreign::Made;
 use crate::mutate::{Candidate, is_text};
@@ -28,8 +28,20 @@ pub fn run_producer<D: Door>(
     id: SeedId,
     stage: &mut dyn Producer,
 ) -> Result<StageEnd, D::Error> {
-    let result = run_candidates(door, id, stage);
+    run_producer_behind(door, id, None, stage)
+}
+
+/// The same with what it makes of the messages behind those that the seed begins with.
+pub(super) fn run_producer_behind<D: Door>(
+    door: &mut D,
+    id: SeedId,
+    beginning: Option<Beginning>,
+    stage: &mut dyn Producer,
+) -> Result<StageEnd, D::Error> {
+    door.fuzzer_mut().begin_with(beginning.clone());
+    let result = run_candidates(door, id, beginning.as_ref(), stage);
     let fuzzer = door.fuzzer_mut();
+    fuzzer.begin_with(None);
     stage.end(&mut fuzzer.mutators);
     fuzzer.release_buffers(id);
     result
@@ -45,12 +57,15 @@ fn are_text(input: &[u8]) -> bool {
 fn run_candidates<D: Door>(
     door: &mut D,
     id: SeedId,
+    beginning: Option<&Beginning>,
     stage: &mut dyn Producer,
 ) -> Result<StageEnd, D::Error> {
     repair::repair_once(door, id)?;
     let fuzzer = door.fuzzer_mut();
     fuzzer.limit_mutants_of(id);
-    let (input, lengths) = (fuzzer.corpus[id].data.clone(), fuzzer.corpus[id].lengths.clone());
+    let first = beginning.map_or(0, |beginning| beginning.bytes().len());
+    let input: Box<[u8]> = fuzzer.corpus[id].data[first..].into();
+    let lengths = behind(&fuzzer.corpus[id].lengths, first);
     let climbs_at_start = fuzzer.scheduler.climbs(id);
     let mut reference = None;
     let is_list = fuzzer.mutation.messages;
@@ -68,7 +83,7 @@ fn run_candidates<D: Door>(
         let resizing = has_lengths.then(|| door.fuzzer_mut().draw_resizing());
         let kept = if resizing == Some(Resizing::Adjusts) { &*lengths } else { &[] };
         let seed = (id, &*input, kept);
-        let made = match fill(door, seed, (text, words), spent, (stage, needs)) {
+        let made = match fill(door, seed, beginning, (text, words), spent, (stage, needs)) {
             (0, Made::Over) => return run_repaired(door, &mut waiting),
             (0, _) if door.between_batches()? => return Ok(StageEnd::TurnOver),
             (0, _) => continue,
@@ -140,11 +155,20 @@ fn run_repaired<D: Door>(door: &mut D, waiting: &mut Waiting) -> Result<StageEnd
     Ok(end)
 }
 
+/// The lengths that stand behind `first` bytes and count from there.
+fn behind(lengths: &[Length], first: usize) -> Box<[Length]> {
+    let moved = lengths.iter().filter(|length| length.at >= first && length.from >= first);
+    moved
+        .map(|length| Length { at: length.at - first, from: length.from - first, ..*length })
+        .collect()
+}
+
 /// Makes as many candidates as the executor takes at once; their buffers are reused. Returns their number, and
 /// [`Made::Over`] after the last one.
 fn fill<D: Door>(
     door: &mut D,
     (id, input, lengths): (SeedId, &[u8], &[Length]),
+    beginning: Option<&Beginning>,
     (text, words): (bool, bool),
     spent: Duration,
     (stage, needs): (&mut dyn Producer, Needs),
@@ -164,6 +188,8 @@ fn fill<D: Door>(
     let fruitless = execs - progress.execs_at_find;
     let due = |runs: &&u64| mutation.expand_havoc || fruitless >= **runs;
     let escalation = ESCALATION.iter().filter(due).count() as u32;
+    let first = beginning.map_or(0, |beginning| beginning.bytes().len());
+    let least = if beginning.is_some() { HEAD } else { 0 };
     let from = Materials {
         seed: id,
         input,
@@ -173,8 +199,8 @@ fn fill<D: Door>(
         lengths,
         dictionary,
         donors,
-        min_len: mutation.min_len,
-        max_len: mutation.max_len,
+        min_len: mutation.min_len.saturating_sub(first).max(least),
+        max_len: mutation.max_len.saturating_sub(first).max(least),
         long_blocks: 1 + escalation,
         stack_power: 4 + escalation,
         climbing,
@@ -185,7 +211,12 @@ fn fill<D: Door>(
     let (mut made, mut fruitless) = (0, 0);
     while made < room && fruitless < MOST_FRUITLESS {
         match stage.next(&from, &mut tools, &mut batch[made]) {
-            Made::Input => (made, fruitless) = (made + 1, 0),
+            Made::Input => {
+                if let Some(beginning) = beginning {
+                    beginning.put_before(&mut batch[made].bytes);
+                }
+                (made, fruitless) = (made + 1, 0);
+            }
             Made::Nothing => fruitless += 1,
             Made::Over => return (made, Made::Over),
         }

@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use super::batches::run_producer;
+use super::batches::run_producer_behind;
+use super::beginning;
 use super::foreign::Base;
 use super::produce::{Materials, Needs, Producer, Tools};
 use super::{Stage, StageEnd};
@@ -27,10 +28,9 @@ impl<D: Door> Stage<D> for Havoc {
     }
 
     fn run(&self, door: &mut D, id: SeedId) -> Result<StageEnd, D::Error> {
-        match door.fuzzer().budget(id) {
-            None => Ok(StageEnd::TurnOver),
-            Some(budget) => run_producer(door, id, &mut Stacks::new(budget)),
-        }
+        let Some(budget) = door.fuzzer().budget(id) else { return Ok(StageEnd::TurnOver) };
+        let beginning = beginning::choose(door, id, budget)?;
+        run_producer_behind(door, id, beginning, &mut Stacks::new(budget))
     }
 
     fn tactic(&self) -> Option<Tactic> {

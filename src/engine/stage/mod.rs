@@ -1,5 +1,6 @@
 //! A turn: what is done with one picked seed. A new stage is one file here and one line in [`turn`].
 
+pub(crate) mod beginning;
 mod comparisons;
 mod custom;
 mod deterministic;

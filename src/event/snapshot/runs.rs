@@ -47,4 +47,9 @@ pub struct SnapshotUse {
     pub differences: u32,
     /// System calls of main that are made once, and not in each run.
     pub prologue: u32,
+    /// Of all runs, those that began behind the first messages of their input, and the mean number of these.
+    #[serde(default)]
+    pub behind_percent: f64,
+    #[serde(default)]
+    pub behind_messages: f64,
 }

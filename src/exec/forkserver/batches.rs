@@ -118,10 +118,13 @@ impl ForkServer {
     pub(super) fn run_batch(&mut self, batch: &[Candidate]) -> Result<Pass, NoRun> {
         let inputs = batch.iter().map(|candidate| candidate.bytes.as_slice());
         self.look_at_doubt()?;
-        if self.restores() {
-            self.run_by_snapshot(inputs)
-        } else {
-            self.pass(inputs, self.shows_each())
+        let restorable = match self.restores() {
+            true => inputs.clone().take_while(|input| self.begins_right(input)).count(),
+            false => 0,
+        };
+        match restorable {
+            0 => self.pass(inputs, self.shows_each()),
+            count => self.run_by_snapshot(inputs.take(count)),
         }
     }
 
@@ -180,20 +183,33 @@ impl ForkServer {
         }
     }
 
-    /// Children that log what they compare are others than those that do not: applies
-    /// [`RunSettings::log_comparisons`](ffuzz_engine::executor::RunSettings::log_comparisons).
-    pub(super) fn switch_log(&mut self) {
-        let wanted = self.settings.log_comparisons && self.can_log();
-        if wanted == self.logs {
+    /// Children that log what they compare are others than those that do not, and so are those that begin behind some
+    /// messages: applies [`RunSettings::log_comparisons`](ffuzz_engine::executor::RunSettings::log_comparisons) and
+    /// [`RunSettings::beginning`](ffuzz_engine::executor::RunSettings::beginning).
+    pub(super) fn switch_children(&mut self) {
+        let logs = self.settings.log_comparisons && self.can_log();
+        let is_shared = self.settings.beginning.is_some() && !logs && self.shares_beginnings();
+        let beginning = self.settings.beginning.as_ref().filter(|_| is_shared);
+        if logs == self.logs && beginning == self.beginning.as_ref() {
             return;
         }
-        self.end_idle_child(Child::Own);
+        self.beginning = beginning.cloned();
+        if logs != self.logs {
+            self.end_idle_child(Child::Own);
+        }
         self.end_idle_child(Child::Lasting);
         self.note_new_child();
-        self.logs = wanted;
+        self.logs = logs;
+        let prefix = self.beginning.as_ref().map_or(0, |beginning| beginning.bytes().len());
         if let Some(runs) = &mut self.session.runs {
-            runs.set_log(wanted);
+            runs.set_log(logs);
+            runs.set_prefix(prefix);
         }
+    }
+
+    /// Whether a child that is restored may get this input.
+    pub(super) fn begins_right(&self, input: &[u8]) -> bool {
+        self.beginning.as_ref().is_none_or(|beginning| beginning.starts(input))
     }
 
     pub(super) fn can_log(&self) -> bool {

@@ -99,6 +99,8 @@ pub(super) struct Policy {
     shortened: u32,
     /// Runs with fork depend on when they are made.
     depends_on_time: bool,
+    /// Runs do not begin behind messages any more.
+    leaves_beginnings: bool,
     doubt: Option<Doubt>,
     left: bool,
     pause: Pause,
@@ -172,6 +174,7 @@ impl Policy {
             prologue,
             shortened: 0,
             depends_on_time: false,
+            leaves_beginnings: false,
             doubt: None,
             left: false,
             pause: Pause::default(),
@@ -343,6 +346,12 @@ impl ForkServer {
         self.snapshot.as_ref().map_or(Duration::ZERO, |policy| SLOWER_STARTUP * policy.startup)
     }
 
+    /// A snapshot can be taken behind the first messages of an input.
+    pub(super) fn shares_beginnings(&self) -> bool {
+        let can = |policy: &Policy| policy.prologue > 0 && !policy.leaves_beginnings;
+        self.setup.has_net() && self.restores() && self.snapshot.as_ref().is_some_and(can)
+    }
+
     pub(super) fn snapshot_runs(&self) -> Option<SnapshotRuns> {
         self.snapshot.as_ref().map(|policy| policy.runs.clone())
     }
@@ -386,6 +395,13 @@ impl ForkServer {
         let (Some(runs), Some(policy)) = (&mut self.session.runs, &mut self.snapshot) else {
             return Err(nonsense());
         };
+        if policy.of_child == 0 {
+            policy.runs.start = elapsed;
+        }
+        if let Some(beginning) = &self.beginning {
+            policy.runs.behind += end.done() as u64;
+            policy.runs.behind_messages += (end.done() * beginning.count()) as u64;
+        }
         policy.note_runs(end.done(), runs.take_pages(), runs.work());
         policy.runs.prologue = runs.prologue_calls();
         let proof = if runs.shows_news() { Proof::News } else { Proof::Uninteresting };
@@ -538,11 +554,23 @@ impl ForkServer {
         self.end_idle_child(Child::Lasting);
     }
 
-    /// The next child takes its snapshot after at most this many system calls of its main.
+    /// The next child takes its snapshot after at most this many system calls of its main. If it was taken behind
+    /// messages, what they have done may be the reason: then no child does that any more.
     fn shorten_prologue(&mut self, most: u32) {
         let (Some(policy), Some(runs)) = (&mut self.snapshot, &mut self.session.runs) else {
             return;
         };
+        if let Some(beginning) = self.beginning.take() {
+            policy.leaves_beginnings = true;
+            policy.recent = (0, 0);
+            let why = policy.runs.why.as_deref().unwrap_or("runs had other results than with fork");
+            self.notes.push(format!(
+                "snapshots are not taken behind messages any more (the last one: behind {}): {why}",
+                beginning.count()
+            ));
+            runs.set_prefix(0);
+            return;
+        }
         policy.shorten_prologue(most);
         runs.set_prologue(policy.prologue);
     }

@@ -1,0 +1,97 @@
+//! Which messages of a seed all mutants of a turn begin with, so that their runs begin behind them
+//! ([`RunSettings::beginning`](crate::executor::RunSettings::beginning)).
+//!
+//! Each number of messages that pays is as likely as the others, and each third turn begins with none, so that every
+//! message is changed. It pays if the runs of the turn save more than twice what a new process takes: one with the
+//! messages, and one without them after the turn.
+
+use std::collections::HashMap;
+use std::time::Duration;
+
+use crate::corpus::SeedId;
+use crate::fuzzer::door::{Door, Run};
+use crate::messages::{Beginning, messages};
+use crate::mutate::below;
+use crate::mutate::foreign::ForeignMutators as _;
+use crate::schedule::Budget;
+
+/// Numbers of messages that are timed.
+const MOST_TIMED: usize = 8;
+/// Runs of which the quickest counts.
+const TIMED_RUNS: u32 = 3;
+/// One turn in this number begins with no messages.
+const WHOLE_ONE_OF: u32 = 3;
+
+/// Times that the first messages of seeds take.
+#[derive(Debug, Default)]
+pub(crate) struct MessageTimes {
+    of_seeds: HashMap<SeedId, Timed>,
+}
+
+/// Of one seed.
+#[derive(Clone, Debug)]
+struct Timed {
+    /// Bytes of the seed when it was timed.
+    len: usize,
+    /// Numbers of messages, ascending, and the time that a session of them takes beyond one of none.
+    saved: Vec<(usize, Duration)>,
+}
+
+/// Those that the turn with this budget begins with; None: it changes the whole input.
+pub(super) fn choose<D: Door>(
+    door: &mut D,
+    id: SeedId,
+    budget: Budget,
+) -> Result<Option<Beginning>, D::Error> {
+    let fuzzer = door.fuzzer_mut();
+    let can = fuzzer.mutation.messages
+        && fuzzer.counts_time()
+        && fuzzer.target().shares_beginnings()
+        && !fuzzer.mutators.touch_runs()
+        && !fuzzer.corpus[id].has_fields;
+    if !can || below(&mut fuzzer.rng, WHOLE_ONE_OF) == 0 {
+        return Ok(None);
+    }
+    let run = Duration::from_micros(fuzzer.corpus[id].exec_us);
+    let runs = u32::try_from(budget.expected(run)).unwrap_or(u32::MAX);
+    let start = fuzzer.target().snapshot_runs().unwrap_or_default().start;
+    let pays = |saved: Duration| saved.saturating_mul(runs) > 2 * (start + saved);
+    if !pays(run) {
+        return Ok(None);
+    }
+    let saved = time_messages(door, id)?;
+    let fuzzer = door.fuzzer_mut();
+    let paying: Vec<usize> =
+        saved.iter().filter(|(_, saved)| pays(*saved)).map(|(count, _)| *count).collect();
+    let drawn = below(&mut fuzzer.rng, paying.len() as u32) as usize;
+    let data = &fuzzer.corpus[id].data;
+    Ok(paying.get(drawn).and_then(|count| Beginning::of(data, *count)))
+}
+
+/// What sessions of the first messages of a seed take, by number of messages.
+fn time_messages<D: Door>(door: &mut D, id: SeedId) -> Result<Vec<(usize, Duration)>, D::Error> {
+    let fuzzer = door.fuzzer_mut();
+    let data = fuzzer.corpus[id].data.clone();
+    if let Some(timed) = fuzzer.times.of_seeds.get(&id).filter(|timed| timed.len == data.len()) {
+        return Ok(timed.saved.clone());
+    }
+    let most = messages(&data).count().saturating_sub(1);
+    let none = time_of(door, &[])?;
+    let mut saved = Vec::new();
+    for part in 1..=most.min(MOST_TIMED) {
+        let count = part * most / most.min(MOST_TIMED);
+        let Some(beginning) = Beginning::of(&data, count) else { continue };
+        saved.push((count, time_of(door, beginning.bytes())?.saturating_sub(none)));
+    }
+    let timed = Timed { len: data.len(), saved: saved.clone() };
+    door.fuzzer_mut().times.of_seeds.insert(id, timed);
+    Ok(saved)
+}
+
+fn time_of<D: Door>(door: &mut D, input: &[u8]) -> Result<Duration, D::Error> {
+    let mut quickest = Duration::MAX;
+    for _ in 0..TIMED_RUNS {
+        quickest = quickest.min(door.run(Run::of(input))?.duration);
+    }
+    Ok(quickest)
+}
