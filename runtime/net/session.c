@@ -6,6 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "net/answers.h"
 #include "net/chance.h"
 #include "net/kernel.h"
 #include "net/options.h"
@@ -34,6 +35,7 @@ static int opened;
 static uint8_t slot_of_number[NET_CONNECTIONS];
 static int named;
 
+static struct net_message last; /* that was taken */
 static int is_offered; /* the present message, or a connection for it */
 static uint32_t offset; /* in the present message */
 /* Since something was taken. */
@@ -110,7 +112,10 @@ HIDDEN void ffuzz_net_session_begins(struct net_file *file) {
   if (is_server) opened = 1;
 }
 
+static void answer_ends(void) { ffuzz_net_answers_end(last.bytes, last.length); }
+
 HIDDEN void ffuzz_net_session_closes(struct net_file *file) {
+  answer_ends();
   int slot = file->slot == NET_ANY_SLOT ? 0 : file->slot;
   connections[slot].is_closed = 1;
   ffuzz_net_note(NET_CLOSED, slot, 0, NULL, 0);
@@ -153,6 +158,7 @@ HIDDEN int ffuzz_net_is_readable(struct net_file *file) {
 
 static ssize_t receive_end(const struct net_file *file) {
   struct connection *connection = &connections[file->slot];
+  answer_ends();
   if (!connection->ends++) ffuzz_net_note(NET_END_SEEN, file->slot, 0, NULL, 0);
   if (connection->ends > MOST_ENDS) ffuzz_net_run_ends("receive");
   return 0;
@@ -182,6 +188,10 @@ static ssize_t take(struct net_file *file, const struct iovec *to, int parts, in
   if (flags & MSG_PEEK) {
     if (++reminders > MOST_REMINDERS) ffuzz_net_run_ends("a message that it does not take");
     return (ssize_t)taken;
+  }
+  if (!offset) {
+    answer_ends();
+    last = *message;
   }
   ffuzz_net_note(NET_TAKEN, received->slot, 0, message->bytes + offset, taken);
   note_progress();
@@ -217,8 +227,10 @@ HIDDEN ssize_t ffuzz_net_receive(struct net_file *file, const struct iovec *to, 
 
 HIDDEN void ffuzz_net_answer(struct net_file *file, const struct iovec *from, int parts) {
   if (++answers > MOST_ANSWERS) ffuzz_net_run_ends("nothing, and sends without end");
-  for (int i = 0; i < parts; i++)
+  for (int i = 0; i < parts; i++) {
+    ffuzz_net_answers_add(from[i].iov_base, from[i].iov_len);
     ffuzz_net_note(NET_ANSWER, file->slot == NET_ANY_SLOT ? 0 : file->slot, 0, from[i].iov_base, from[i].iov_len);
+  }
 }
 
 HIDDEN uint32_t ffuzz_net_waiting_bytes(const struct net_file *file) {
@@ -268,6 +280,7 @@ HIDDEN int ffuzz_net_waits(int64_t limit, const char *call) {
 
 /* No handler of exit() is called: a server that is killed calls none. */
 HIDDEN void ffuzz_net_run_ends(const char *call) {
+  answer_ends();
   ffuzz_net_note_word(NET_RUN_ENDS, call);
   _exit(0);
 }

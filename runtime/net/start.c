@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <sys/stat.h>
 
+#include "net/answers.h"
 #include "net/files.h"
 #include "net/input.h"
 #include "net/kernel.h"
@@ -35,6 +36,7 @@ __attribute__((constructor(101))) static void begin(void) {
   if (!ffuzz_net.role) return;
   leave_preload();
   ffuzz_net_transcript_starts();
+  ffuzz_net_answers_start();
   ffuzz_net_keep_input();
   errno = error;
 }

@@ -17,6 +17,7 @@ enum net_event {
   NET_CLOSED,      /* by the program */
   NET_REFUSED,     /* a call that cannot be stood in for; the text is its name */
   NET_RUN_ENDS,    /* the program waits, and nothing can come; the text is the call */
+  NET_ANSWERS,     /* two answers that follow each other, as text; their key in `port` */
 };
 
 struct net_record {

@@ -9,6 +9,7 @@ mod args;
 mod owners;
 mod view;
 
+use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
@@ -22,9 +23,9 @@ use super::exit::Failure;
 use super::tool::{self, Scratch, ToolTarget, print, print_messages, report, say};
 use crate::config::env::Environment;
 use crate::disk::inputs;
-use crate::engine::domain::{self, Aggregates, KeyNames};
+use crate::engine::domain::{self, Aggregates, KeyNames, Site};
 use crate::engine::executor::Observation;
-use crate::exec::{Hooked, binary};
+use crate::exec::{FreshOptions, Hooked, binary};
 use crate::sys::stdio;
 
 /// Below this a timeout is refused, as the original does.
@@ -47,12 +48,14 @@ pub(super) fn run(program: &str, args: Vec<OsString>) -> Result<ExitCode, Failur
     tool::exit_on_signals(&[&scratch], None);
     let environment = tool::environment(args.quiet);
     let mut target = start(&args, &environment, &scratch).map_err(tool::cannot)?;
-    let names = names(&target, &args);
+    let given = given(&args, target.mutators.touch_runs())?;
+    let names =
+        names(&target, &args, answers(&args, &environment, &scratch, &given, &folders.concat())?);
     let mut states = States::open(&args.coverage, &target, &args.target, &environment)?;
     let mut owners = Owners::default();
     let rows = match &folders[..] {
         [] => {
-            let aggregates = run_once(&mut target, &args, &mut states)?;
+            let aggregates = run_once(&mut target, &args, &given, &mut states)?;
             view::rows(&aggregates, &states, args.top, &owners)
         }
         [a, b] => {
@@ -82,12 +85,67 @@ pub(super) fn run(program: &str, args: Vec<OsString>) -> Result<ExitCode, Failur
     Ok(ExitCode::SUCCESS)
 }
 
+/// Whether somebody wants to see what the answers of a target with a socket were.
+fn shows_answers(args: &Args) -> bool {
+    args.target.net.is_some() && (args.names || args.json)
+}
+
+/// The input of a single run, unless the target reads it by itself.
+fn given(args: &Args, is_touched: bool) -> Result<Vec<u8>, Failure> {
+    let mut input = Vec::new();
+    let is_read = args.target.names_file() || is_touched || shows_answers(args);
+    if !args.runs_folders() && is_read {
+        let read = stdio::input().and_then(|mut stdin| stdin.read_to_end(&mut input));
+        read.map_err(|error| {
+            Failure::new(format!("cannot read the input: {error}"), "give it by stdin or -A FILE")
+        })?;
+    }
+    Ok(input)
+}
+
+/// The keys of the domain of answers, which only a run can name: runs each input once more, in a process of its own.
+fn answers(
+    args: &Args,
+    environment: &Environment,
+    scratch: &Scratch,
+    given: &[u8],
+    files: &[PathBuf],
+) -> Result<Vec<Site>, Failure> {
+    let mut sites = BTreeSet::new();
+    if !shows_answers(args) {
+        return Ok(Vec::new());
+    }
+    let timeout = args.target.timeout(MIN_TIMEOUT_MS, tool::NO_TIMEOUT)?;
+    let mut wanted = ToolTarget::new(&args.target, scratch, timeout);
+    wanted.domains = true;
+    wanted.answers = args.answers.as_deref();
+    let (_, mut target) = wanted.start_fresh(environment)?;
+    let mut add = |input: &[u8]| {
+        let ended = target.run(input, FreshOptions::within(timeout)).map_err(tool::failure)?;
+        let session = ended.session.unwrap_or_default();
+        sites.extend(
+            session.answer_pairs().map(|(key, pair)| Site::of_key("answers", key.into(), pair)),
+        );
+        Ok::<_, Failure>(())
+    };
+    if !args.runs_folders() {
+        add(given)?;
+    }
+    let mut input = Vec::new();
+    for path in files {
+        inputs::read(path, &mut input)?;
+        add(&input)?;
+    }
+    Ok(sites.into_iter().collect())
+}
+
 /// Read from the target's files if somebody wants to see them.
-fn names(target: &Hooked, args: &Args) -> KeyNames {
+fn names(target: &Hooked, args: &Args, answers: Vec<Site>) -> KeyNames {
     if !args.names && !args.json {
         return KeyNames::default();
     }
-    let names = KeyNames::new(target.info().domains(), target.info().sites());
+    let sites = [target.info().sites(), answers].concat();
+    let names = KeyNames::new(target.info().domains(), sites);
     if names.is_empty() && !target.info().domains().is_empty() {
         say(args.quiet, "[!] The target has no table of names: keys are shown as numbers");
     }
@@ -99,11 +157,12 @@ fn start(args: &Args, environment: &Environment, scratch: &Scratch) -> Result<Ho
     let mut wanted = ToolTarget::new(&args.target, scratch, timeout);
     wanted.native = Some(&args.native);
     wanted.domains = true;
+    wanted.answers = args.answers.as_deref();
     if let (Some(file), true) = (&args.at_file, args.runs_folders()) {
         wanted.scratch = file;
     }
     wanted.show_output = !args.runs_folders();
-    wanted.inherit_stdin = !args.runs_folders();
+    wanted.inherit_stdin = !args.runs_folders() && !shows_answers(args);
     let target = wanted.start_aloud(environment, args.quiet)?;
     if !args.quiet {
         let _ = io::stderr().lock().write_all(domain::describe(target.info().domains()).as_bytes());
@@ -112,16 +171,14 @@ fn start(args: &Args, environment: &Environment, scratch: &Scratch) -> Result<Ho
 }
 
 /// One run with our stdin; with `@@` its content becomes the file.
-fn run_once(target: &mut Hooked, args: &Args, states: &mut States) -> Result<Aggregates, Failure> {
+fn run_once(
+    target: &mut Hooked,
+    args: &Args,
+    input: &[u8],
+    states: &mut States,
+) -> Result<Aggregates, Failure> {
     let mut aggregates = Aggregates::new(target.info().domains());
-    let mut input = Vec::new();
-    if args.target.names_file() || target.mutators.touch_runs() {
-        let read = stdio::input().and_then(|mut stdin| stdin.read_to_end(&mut input));
-        read.map_err(|error| {
-            Failure::new(format!("cannot read the input: {error}"), "give it by stdin or -A FILE")
-        })?;
-    }
-    let run = target.observe(&input).map_err(tool::failure)?;
+    let run = target.observe(input).map_err(tool::failure)?;
     report(run.exit, None, args.quiet);
     states.add(&run);
     aggregates.merge(&run.dsf);

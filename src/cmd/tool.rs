@@ -260,6 +260,8 @@ pub(super) struct ToolTarget<'a> {
     pub(super) native: Option<&'a NativeArgs>,
     /// Domains of a target without source count.
     pub(super) domains: bool,
+    /// What tells the answers of a target with a socket apart, see `--answers`.
+    pub(super) answers: Option<&'a str>,
 }
 
 impl<'a> ToolTarget<'a> {
@@ -277,6 +279,7 @@ impl<'a> ToolTarget<'a> {
             any_program: false,
             native: None,
             domains: false,
+            answers: None,
         }
     }
 
@@ -300,6 +303,7 @@ impl<'a> ToolTarget<'a> {
             file: self.file.map(Into::into),
             memory: self.args.memory.clone(),
             net: self.args.net.clone(),
+            answers: self.answers.map(Into::into),
             native: self.native.is_some_and(|args| args.native),
             breakpoints: self.native.is_some_and(|args| args.breakpoints),
             qemu: self.native.is_some_and(|args| args.qemu),

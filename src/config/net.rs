@@ -19,7 +19,7 @@ pub enum Protocol {
     Unix,
 }
 
-/// A value of `--net`. Its [`Display`](fmt::Display) is what the library in the target reads from `FFUZZ_NET`
+/// A value of `--net`, and what belongs to it. Its [`Display`](fmt::Display) is what the library in the target reads from `FFUZZ_NET`
 /// (`runtime/net/options.h`).
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct NetOptions {
@@ -29,6 +29,9 @@ pub struct NetOptions {
     pub port: Option<u16>,
     /// Of a local socket; else empty.
     pub path: String,
+    /// Answers are a domain, and what tells them apart: a regular expression (POSIX, extended), or if it is empty their
+    /// status or first word.
+    pub answers: Option<String>,
 }
 
 /// Bytes of the path of a local socket (unix(7)).
@@ -65,7 +68,7 @@ impl FromStr for NetOptions {
             let path = rest.unwrap_or_default();
             let fits = (1..=LONGEST_PATH).contains(&path.len()) && !path.contains('\0');
             let path = if fits { path.into() } else { return Err(NetError::Path) };
-            return Ok(Self { side, protocol, port: None, path });
+            return Ok(Self { side, protocol, port: None, path, answers: None });
         }
         let port = match (rest, side) {
             (None, Side::Server) => return Err(NetError::Form(text.into())),
@@ -75,7 +78,7 @@ impl FromStr for NetOptions {
                 _ => return Err(NetError::Port(port.into())),
             },
         };
-        Ok(Self { side, protocol, port, path: String::new() })
+        Ok(Self { side, protocol, port, path: String::new(), answers: None })
     }
 }
 

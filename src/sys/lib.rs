@@ -16,6 +16,7 @@ pub mod memory;
 pub mod network;
 pub mod privilege;
 pub mod process;
+pub mod regular;
 pub mod remedy;
 pub mod stdio;
 pub mod stop;

@@ -203,6 +203,33 @@ fn servers_run_by_snapshot() {
     assert_eq!(dir.stats()["run_mode"], "snapshot");
 }
 
+/// The domain `answers`.
+#[test]
+fn pairs_of_answers_are_named_and_lead_the_search() {
+    let dir = TestDir::with_seed(session());
+    let shown = |options: &str| {
+        let job =
+            dir.tool(&format!("showdsf -q --names --net tcp:7000 {options}"), &sockets(), "poll");
+        let out = job.input(session()).run().expect(0).out;
+        let lines = out.lines().filter(|line| line.contains("dsf["));
+        let mut pairs: Vec<String> = lines
+            .map(|line| line.split("answers").nth(1).unwrap_or_default().trim().to_owned())
+            .collect();
+        pairs.sort();
+        pairs
+    };
+    assert_eq!(shown(""), ["250 -> 251", "251 -> 500", "start -> 250"]);
+    assert_eq!(shown("--answers [a-z]+"), ["go -> no", "in -> go", "start -> in"]);
+    assert_eq!(shown("--answers ^25(.)"), ["0 -> 1", "1 -> other", "start -> 0"]);
+    for (how, guided) in [("", None), ("-p", Some("answers"))] {
+        let options = format!("-s 1 -E 2000 --net tcp:7000 {how}");
+        dir.fuzz(&options, &sockets(), "poll").run().expect(0);
+        let stats = dir.stats();
+        assert_eq!(stats.get("dsf0_name").map(String::as_str), guided);
+        let _ = std::fs::remove_dir_all(dir.path("out"));
+    }
+}
+
 /// A login takes milliseconds, the other messages microseconds.
 #[test]
 fn runs_begin_behind_messages_that_take_long() {
@@ -262,7 +289,9 @@ fn what_is_in_the_way_of_a_session_is_named() {
 fn targets_and_options_that_cannot_have_it_are_refused() {
     let dir = TestDir::with_seed(session());
     let refused = |options: &str, program: &PathBuf, words: &str, cause: &str, remedy: &str| {
-        let is_usage = ["is no", "names no", "--split"].iter().any(|word| cause.starts_with(word));
+        let is_usage = ["is no", "names no", "--split", "--answers"]
+            .iter()
+            .any(|word| cause.starts_with(word));
         let code = if is_usage { 2 } else { 1 };
         dir.fuzz(options, program, words).run().refused(code, cause, remedy);
     };
@@ -272,6 +301,8 @@ fn targets_and_options_that_cannot_have_it_are_refused() {
     refused("--net sctp:7", &fitting, "plain", "names no socket", "tcp-client[:PORT]");
     refused("--net tcp:70000", &fitting, "plain", "is no port", "udp:PORT");
     refused("--net tcp:7 --split x\\q", &fitting, "plain", "--split", "--help lists the options");
+    refused("--net tcp:7 --answers a", &fitting, "plain", "--answers", "add -p");
+    refused("--net tcp:7 -p --answers a(", &fitting, "plain", "--answers a(", "extended");
     if has("qemu-x86_64") {
         let words = "--net does not reach into QEMU";
         refused(

@@ -86,6 +86,10 @@ pub struct Args {
     /// With --net: cut seeds behind each TEXT into messages; \r, \n, \t, \0, \xHH
     #[arg(long, value_name = "TEXT", requires = "net", help_heading = "Target")]
     pub split: Option<String>,
+    /// With --net and -p: what tells the answers of the target apart, the first group of this regular expression
+    /// [default: their status, or their first word]
+    #[arg(long, value_name = "RE", requires = "net", help_heading = "Target")]
+    pub answers: Option<String>,
     /// Sanitizer build of the target; inputs that take a new path run there, too; can be repeated
     #[arg(short = 'w', value_name = "PROGRAM", help_heading = "Target")]
     pub sanitizer: Vec<OsString>,

@@ -188,6 +188,7 @@ const TABLE: &[OptionRow] = &[
         Triage::Value(|c| c.args.net.clone().map(Into::into)),
     ),
     row(&["--split"], Workers::Get, Pastis::Gets),
+    row(&["--answers"], Workers::Get, Pastis::Gets),
     too(
         &["-w"],
         Workers::Get,

@@ -13,6 +13,7 @@ use super::{mutators, reports, resume, triage, values};
 use crate::assets::{Assets, HEAP};
 use crate::cmd::exit::Failure;
 use crate::config::env::{AssetPlaces, EnvError, Environment};
+use crate::config::net::NetOptions;
 use crate::config::options::{
     CalibrationOptions, Colors, CoverageOptions, CpuChoice, DeterministicStage, DomainMode, Input,
     Inspected, KillerbeezOptions, LENGTH_SHARE, Limits, Logger, MutationOptions, NativeDomain,
@@ -371,7 +372,7 @@ pub(crate) fn target_options(args: &Args, env: &Environment) -> Result<TargetOpt
         native: native(args, env)?,
         places: AssetPlaces::read(),
         guards_heap: guards_heap(args, env),
-        net: args.net.as_deref().map(values::net).transpose()?,
+        net: net(args)?,
         no_fork_server: env.flag(&["AFL_NO_FORKSRV"]),
         skip_binary_check: env.flag(&["AFL_SKIP_BIN_CHECK"]),
         ignore_auto_dictionary: env.flag(&["AFL_NO_AUTODICT"]),
@@ -396,6 +397,20 @@ fn native_engine(args: &Args) -> Option<NativeEngine> {
         Args { native: true, .. } => Some(NativeEngine::Any),
         _ => None,
     }
+}
+
+/// `--net`: what the answers are is of interest where domains are.
+fn net(args: &Args) -> Result<Option<NetOptions>, Failure> {
+    let Some(text) = &args.net else { return Ok(None) };
+    let counts = args.domains || args.dsf_record;
+    if args.answers.is_some() && !counts {
+        return Err(Failure::usage(
+            "--answers names a domain, and domains are not used",
+            "add -p, or --dsf-record to store only what improves them",
+        ));
+    }
+    let default = counts.then_some("");
+    values::net(text, args.answers.as_deref().or(default)).map(Some)
 }
 
 fn native(args: &Args, env: &Environment) -> Result<Option<NativeOptions>, Failure> {

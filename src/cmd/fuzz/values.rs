@@ -9,6 +9,7 @@ use crate::cmd::exit::Failure;
 use crate::config::net::NetOptions;
 use crate::config::options::{RunMode, Schedule, Strategy, TimeoutSpec};
 use crate::crashes::triage::RecordThreshold;
+use crate::sys::regular;
 
 /// Shortest timeout that a process can meet at all, milliseconds (AFL's limit).
 const MIN_TIMEOUT_MS: u64 = 5;
@@ -44,14 +45,23 @@ pub(super) fn timeout(text: &str) -> Result<TimeoutSpec, Failure> {
     Ok(if upto { TimeoutSpec::Upto(time) } else { TimeoutSpec::Fixed(time) })
 }
 
-/// `--net`.
-pub(super) fn net(text: &str) -> Result<NetOptions, Failure> {
-    text.parse().map_err(|error| {
+/// `--net`, with the expression of `--answers`.
+pub(super) fn net(text: &str, answers: Option<&str>) -> Result<NetOptions, Failure> {
+    let net: NetOptions = text.parse().map_err(|error| {
         Failure::usage(
             format!("--net {text}: {error}"),
             "give tcp:PORT, udp:PORT, unix:PATH, tcp-client[:PORT] or udp-client[:PORT]",
         )
-    })
+    })?;
+    if let Some((expression, error)) =
+        answers.and_then(|text| Some((text, regular::check(text).err()?)))
+    {
+        return Err(Failure::usage(
+            format!("--answers {expression}: {error}"),
+            "give an extended regular expression of POSIX, for example '^[0-9]{3}'",
+        ));
+    }
+    Ok(NetOptions { answers: answers.map(Into::into), ..net })
 }
 
 /// A text with the escapes of C for what cannot be typed.

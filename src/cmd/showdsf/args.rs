@@ -41,6 +41,9 @@ pub(super) struct Args {
     /// Print JSON, with names
     #[arg(long)]
     pub(super) json: bool,
+    /// With --net: what tells the answers of the target apart, as with ffuzz --answers
+    #[arg(long, value_name = "RE", requires = "net")]
+    pub(super) answers: Option<String>,
     /// File that replaces @@; with -i every input is written to it
     #[arg(short = 'A', value_name = "FILE")]
     pub(super) at_file: Option<PathBuf>,

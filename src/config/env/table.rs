@@ -162,6 +162,7 @@ pub const TABLE: &[Variable] = &[
     row("WAYPOINTS", Text, "mem,heap,out", "fuzz, tools", Honoured, "-Q with -p, --dsf-record or in showdsf: domains of a program without source"),
     row("FFUZZ_NET", Text, "none", "fuzz, tools", Target, "the stand-in for the network: the socket that takes the inputs (--net); set by the fuzzer"),
     row("FFUZZ_NET_PROGRAM", Path, "every program", "fuzz, tools", Target, "the program in which the same library is at work; set by the fuzzer"),
+    row("FFUZZ_NET_ANSWERS", Text, "none", "fuzz, tools", Target, "the same library: the expression that tells answers apart (--answers); set by the fuzzer"),
     row("FFUZZ_NET_TRANSCRIPT", Flag, "off", "fuzz, tools", Target, "the same library writes what it sees to its descriptor for that; set by the fuzzer"),
     row("FFUZZ_CHANNEL", Number, "none", "fuzz", Target, "descriptor of the memory shared with the target; set by the fuzzer"),
     row("FFUZZ_DIFF", Path, "none", "cc", Compiler, "see docs/env-compile.md"),

@@ -36,6 +36,22 @@ pub struct Site {
 }
 
 impl Site {
+    /// One key that stands for no place in the program.
+    #[must_use]
+    pub fn of_key(domain: &str, key: u32, what: &str) -> Self {
+        let nowhere: Arc<str> = "".into();
+        Self {
+            domain: domain.into(),
+            key,
+            count: 1,
+            file: nowhere.clone(),
+            line: 0,
+            column: 0,
+            function: nowhere,
+            what: what.into(),
+        }
+    }
+
     /// Reads a table.
     #[must_use]
     pub fn parse(table: &[u8]) -> Vec<Self> {

@@ -25,6 +25,8 @@ pub(super) use transcript::{TRANSCRIPT_ENV, TRANSCRIPT_FD, Transcript};
 
 /// What the target finds the value of `--net` in.
 const VARIABLE: &str = "FFUZZ_NET";
+/// The expression that tells answers apart.
+const ANSWERS: &str = "FFUZZ_NET_ANSWERS";
 /// And the program that is meant: not a debugger that starts it.
 const PROGRAM: &str = "FFUZZ_NET_PROGRAM";
 /// A server may take some time to start.
@@ -89,6 +91,9 @@ impl StandIn {
         let (name, value) = self.preload.variable(env);
         env.push((name, Some(value)));
         env.push((VARIABLE.into(), Some(self.options.to_string().into())));
+        if let Some(answers) = &self.options.answers {
+            env.push((ANSWERS.into(), Some(answers.into())));
+        }
         env.push((PROGRAM.into(), Some(self.program.clone().into())));
     }
 }

@@ -52,6 +52,11 @@ pub enum Event {
     RunEnds {
         call: String,
     },
+    /// Two answers that follow each other, as the domain `answers` has them, and its key.
+    Answers {
+        key: u16,
+        pair: String,
+    },
 }
 
 /// The events of one run, in their order.
@@ -71,7 +76,8 @@ fn place(protocol: Protocol, port: u16, path: &str) -> String {
 
 fn option(protocol: Protocol, side: Side, port: u16, path: &str) -> String {
     let path = path.to_owned();
-    NetOptions { side, protocol, port: Some(port).filter(|_| path.is_empty()), path }.to_string()
+    let port = Some(port).filter(|_| path.is_empty());
+    NetOptions { side, protocol, port, path, answers: None }.to_string()
 }
 
 /// One line for each event that is seen on the wire: `>` what the target receives, `<` what it sends.
@@ -97,6 +103,7 @@ impl fmt::Display for Session {
                 Event::Closed { connection } => writeln!(f, "{connection} closed")?,
                 Event::Refused { what } => writeln!(f, "there is no stand-in for {what}")?,
                 Event::RunEnds { call } => writeln!(f, "waits in {call} for what does not come")?,
+                Event::Answers { .. } => {}
             }
         }
         Ok(())
@@ -104,6 +111,14 @@ impl fmt::Display for Session {
 }
 
 impl Session {
+    /// Pairs of answers that follow each other, with their keys in the domain `answers`.
+    pub fn answer_pairs(&self) -> impl Iterator<Item = (u16, &str)> {
+        self.events.iter().filter_map(|event| match event {
+            Event::Answers { key, pair } => Some((*key, &**pair)),
+            _ => None,
+        })
+    }
+
     fn any(&self, is_it: impl Fn(&Event) -> bool) -> bool {
         self.events.iter().any(is_it)
     }

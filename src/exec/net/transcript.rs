@@ -79,6 +79,7 @@ fn event(kind: u8, connection: u8, port: u16, text: &[u8]) -> Option<Event> {
         8 => Event::Closed { connection },
         9 => Event::Refused { what: word() },
         10 => Event::RunEnds { call: word() },
+        11 => Event::Answers { key: port, pair: word() },
         _ => return None,
     })
 }
