@@ -67,8 +67,7 @@ pub fn head(connection: u8, length: usize) -> [u8; HEAD] {
 pub fn list<'a>(messages: impl IntoIterator<Item = Message<'a>>) -> Vec<u8> {
     let mut list = Vec::new();
     for message in messages {
-        list.extend(head(message.connection, message.bytes.len()));
-        list.extend_from_slice(message.bytes);
+        push(&mut list, message.connection, message.bytes);
     }
     list
 }
@@ -82,6 +81,39 @@ pub fn span(list: &[u8], number: usize) -> Range<usize> {
     }
     let length = messages(list).nth(number).map_or(0, |message| HEAD + message.bytes.len());
     start..start + length
+}
+
+/// Writes the input with other bytes for one of its messages. An input that is no list stays one message.
+pub fn replace(input: &[u8], number: usize, bytes: &[u8], out: &mut Vec<u8>) {
+    out.clear();
+    if !is_list(input) && !is_list(bytes) {
+        out.extend_from_slice(bytes);
+        return;
+    }
+    for (index, message) in messages(input).enumerate() {
+        push(out, message.connection, if index == number { bytes } else { message.bytes });
+    }
+}
+
+/// Adds a message to a list.
+pub fn push(list: &mut Vec<u8>, connection: u8, bytes: &[u8]) {
+    let bytes = &bytes[..bytes.len().min(LONGEST)];
+    list.extend(head(connection, bytes.len()));
+    list.extend_from_slice(bytes);
+}
+
+/// The first piece of a block of a list that lies in one message.
+#[must_use]
+pub fn within(list: &[u8], block: Range<usize>) -> Range<usize> {
+    let Range { mut start, mut end } = block;
+    for word in framing(list).map(|length| length.at..length.at + HEAD) {
+        if word.contains(&start) {
+            start = word.end;
+        } else if (start..end).contains(&word.start) {
+            end = word.start;
+        }
+    }
+    start..end.max(start)
 }
 
 /// The numbers of bytes that are part of a list; nothing if it is one message.
@@ -138,8 +170,18 @@ mod tests {
             [span(list_of(), 0), span(list_of(), 2), span(list_of(), 3)],
             [0..6, 10..14, 14..14]
         );
+        let replaced = |input: &[u8], bytes: &[u8]| {
+            let mut out = b"old".to_vec();
+            replace(input, 0, bytes, &mut out);
+            out
+        };
+        assert_eq!(replaced(list_of(), b"xyz"), b"\x03\0\0\0xyz\0\0\0\x03\0\0\0\0");
+        assert_eq!(replaced(b"HELO", b"xyz"), b"xyz");
+        assert_eq!(replaced(b"HELO", b"\0\0\0\0"), b"\x04\0\0\0\0\0\0\0");
         let ends: Vec<usize> = framing(list_of()).map(|length| length.end(list_of())).collect();
         assert_eq!(ends, [6, 10, 14]);
+        let pieces = [0..3, 0..5, 5..12, 7..14, 4..14].map(|block| within(list_of(), block));
+        assert_eq!(pieces, [4..4, 4..5, 5..6, 14..14, 4..6]);
         assert_eq!(framing(b"HELO").count(), 0);
         assert_eq!(read(b"\0\0\0\0"), [(0, &b""[..])]);
         assert_eq!(read(b"\x01\0\0\0a\x01\0\0\xffb"), [(0, &b"a"[..]), (127, b"b")]);
