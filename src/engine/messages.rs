@@ -102,6 +102,54 @@ pub fn push(list: &mut Vec<u8>, connection: u8, bytes: &[u8]) {
     list.extend_from_slice(bytes);
 }
 
+/// Where the bytes of the messages of a list are; none of what is no list.
+pub(crate) fn bodies(input: &[u8]) -> impl Iterator<Item = Range<usize>> {
+    framing(input).map(|length| length.from..length.end(input).min(input.len()))
+}
+
+/// Writes an input with other bytes in the place of some. In a list they end with their message, whose word follows;
+/// without bytes that are replaced, an end of a message is part of it. False, and nothing is written, for a place in a
+/// word.
+pub(crate) fn edit(
+    input: &[u8],
+    (at, removed): (usize, usize),
+    inserted: &[u8],
+    out: &mut Vec<u8>,
+) -> bool {
+    out.clear();
+    let (mut end, mut word) = (at + removed, None);
+    if is_list(input) {
+        let Some(body) = bodies(input).find(|body| (body.start..=body.end).contains(&at)) else {
+            return false;
+        };
+        end = end.min(body.end);
+        let connection = input[body.start - 1];
+        let length = body.len() + inserted.len() - (end - at);
+        word = Some((body.start - HEAD, head(connection, length)));
+    }
+    out.extend_from_slice(&input[..at]);
+    out.extend_from_slice(inserted);
+    out.extend_from_slice(&input[end..]);
+    if let Some((place, word)) = word {
+        out[place..place + HEAD].copy_from_slice(&word);
+    }
+    true
+}
+
+/// Puts the words of a list back in a version of it that is as long.
+pub(crate) fn keep_words(list: &[u8], changed: &mut [u8]) {
+    for body in bodies(list) {
+        let word = body.start - HEAD..body.start;
+        changed[word.clone()].copy_from_slice(&list[word]);
+    }
+}
+
+/// Whether another input has the words of a list where that has them.
+pub(crate) fn has_words(list: &[u8], other: &[u8]) -> bool {
+    let mut words = bodies(list).map(|body| body.start - HEAD..body.start);
+    words.all(|word| list[word.clone()] == other[word])
+}
+
 /// The first piece of a block of a list that lies in one message.
 #[must_use]
 pub fn within(list: &[u8], block: Range<usize>) -> Range<usize> {
@@ -182,6 +230,14 @@ mod tests {
         assert_eq!(ends, [6, 10, 14]);
         let pieces = [0..3, 0..5, 5..12, 7..14, 4..14].map(|block| within(list_of(), block));
         assert_eq!(pieces, [4..4, 4..5, 5..6, 14..14, 4..6]);
+        let edited = |at, removed| {
+            let mut out = b"old".to_vec();
+            edit(list_of(), (at, removed), b"xyz", &mut out).then_some(out)
+        };
+        assert_eq!(edited(5, 9).unwrap(), b"\x04\0\0\0axyz\0\0\0\x03\0\0\0\0");
+        assert_eq!(edited(6, 0).unwrap(), b"\x05\0\0\0abxyz\0\0\0\x03\0\0\0\0");
+        assert_eq!(edited(10, 0).unwrap(), b"\x02\0\0\0ab\x03\0\0\x03xyz\0\0\0\0");
+        assert_eq!([edited(0, 1), edited(8, 0), edited(11, 3)], [None, None, None]);
         assert_eq!(framing(b"HELO").count(), 0);
         assert_eq!(read(b"\0\0\0\0"), [(0, &b""[..])]);
         assert_eq!(read(b"\x01\0\0\0a\x01\0\0\xffb"), [(0, &b"a"[..]), (127, b"b")]);

@@ -187,6 +187,21 @@ fn beside_a_sanitizer() {
     done.says("there is no stand-in for a thread for a connection beside a sanitizer");
 }
 
+/// Without the words of the program, which havoc would put in. A longer word moves the next message, which has to arrive.
+#[test]
+fn a_word_that_is_longer_than_its_message_is_solved() {
+    let dir = TestDir::with_seed(list(&[(0, "LOGIN x"), (0, "HELO"), (0, "MAIL y")]));
+    let job = dir.fuzz("-s 1 -E 6000 -d --net tcp:7000", &sockets(), "keyed");
+    let job = job.env("AFL_BENCH_UNTIL_CRASH", "1").env("AFL_NO_AUTODICT", "1");
+    // Else it leaves out the third message, which the target does not come to.
+    job.env("AFL_DISABLE_TRIM", "1").run().expect(0);
+    let crashes = dir.crashes();
+    assert_eq!(crashes.len(), 1);
+    let crash = dir.read(&format!("out/default/crashes/{}", crashes[0]));
+    let messages: Vec<_> = ffuzz::engine::messages::messages(&crash).collect();
+    assert!(messages.len() >= 3 && messages[1].bytes.starts_with(b"AUTHENTICATE EXTERNALLY"));
+}
+
 /// QUIT becomes DATA, by each of the functions that make inputs. They crash with what is not one message.
 #[test]
 fn mutators_get_one_message() {
