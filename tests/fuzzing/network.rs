@@ -232,6 +232,20 @@ fn mutators_get_one_message() {
 }
 
 #[test]
+fn mutators_get_the_session_if_it_is_wanted() {
+    let dir = TestDir::with_seed(session());
+    let source = "def fuzz(buf, add_buf, max_size):\n    \
+                  return buf.replace(b'\\4\\0\\0\\0QUIT', b'\\5\\0\\0\\0DATA!')\n";
+    dir.write("quits.py", source);
+    let options = "-s 1 -E 2000 -d -c - --net tcp:7000 --mutator-sees session";
+    let job = dir.fuzz(options, &sockets(), "poll").env("AFL_DISABLE_TRIM", "1");
+    let job = job.env("AFL_BENCH_UNTIL_CRASH", "1").env("AFL_CUSTOM_MUTATOR_ONLY", "1");
+    job.env("AFL_PYTHON_MODULE", "quits").env("PYTHONPATH", ".").run().expect(0);
+    let crash = dir.read(&format!("out/default/crashes/{}", dir.crashes()[0]));
+    assert_eq!(crash, list(&[(0, "LOGIN x"), (0, "MAIL y"), (0, "DATA!")]));
+}
+
+#[test]
 fn each_message_is_post_processed_unless_the_session_is_wanted() {
     let library = plain("tests/mutators/letter.c", "-shared -fPIC -DLETTER='A'");
     let said = |options: &str| {
