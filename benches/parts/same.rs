@@ -213,7 +213,7 @@ pub(super) fn inputs(queue: &[Vec<u8>], rng: &mut Rng) -> Vec<Vec<u8>> {
             gentle: false,
         };
         let mut mutant = Buffer::new(seed, &[]);
-        havoc(rng, &mut mutant, &context, |_| {});
+        havoc(rng, &mut mutant, &context, |_| false);
         all.push(mutant.into_bytes());
     }
     all

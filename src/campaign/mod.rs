@@ -266,7 +266,7 @@ impl Campaign {
             self.tick_if_due();
             let name = self.options.custom.killerbeez.modules[0].name.clone();
             let reached =
-                only_states(&mut self.fuzzer.mutators).and_then(|states| states.get(ONLY));
+                only_states(&mut self.fuzzer.mutators).and_then(|states| states.last(ONLY));
             match reached {
                 Some(Reached::Exhausted(_)) => {
                     let message = format!("mutator {name} exhausted after {made} inputs");

@@ -43,6 +43,9 @@ pub(super) struct TargetArgs {
     /// Inputs come over this socket of the target, as with ffuzz --net
     #[arg(long, value_name = "SOCKET")]
     pub(super) net: Option<String>,
+    /// What mutators get of an input, as with ffuzz --mutator-sees
+    #[arg(long, value_name = "WHAT")]
+    pub(super) mutator_sees: Option<String>,
     #[command(flatten)]
     modes: Modes,
     /// The target and its arguments
@@ -287,10 +290,15 @@ impl<'a> ToolTarget<'a> {
     pub(super) fn resolve(&self, environment: &Environment) -> Result<ReadyOptions, Failure> {
         let (command, file) = (&self.args.command, self.file);
         let about = About { command, file, out: None };
+        let (net, sees) = (self.args.net.as_deref(), self.args.mutator_sees.as_deref());
         Ok(ReadyOptions {
             target: self.target(environment)?,
             // Those that only make inputs are not called here.
-            mutators: CustomOptions { only: false, ..fuzz::custom::options(environment, &about) },
+            mutators: CustomOptions {
+                only: false,
+                by_message: fuzz::custom::by_message(net, sees)?,
+                ..fuzz::custom::options(environment, &about)
+            },
             scratch: self.scratch.to_owned(),
             timeout: self.timeout,
             inherit_stdin: self.inherit_stdin,

@@ -381,6 +381,8 @@ pub struct CustomOptions {
     pub keep_original: bool,
     /// `AFL_DEBUG`: each step of a foreign trimming is reported.
     pub debug: bool,
+    /// `--net` without `--mutator-sees session`: mutators get one message of an input at a time.
+    pub by_message: bool,
     /// `AFL_CUSTOM_INFO_*`, unless the user set them.
     pub info: Vec<(String, OsString)>,
 }

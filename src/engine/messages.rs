@@ -67,8 +67,7 @@ pub fn head(connection: u8, length: usize) -> [u8; HEAD] {
 pub fn list<'a>(messages: impl IntoIterator<Item = Message<'a>>) -> Vec<u8> {
     let mut list = Vec::new();
     for message in messages {
-        list.extend(head(message.connection, message.bytes.len()));
-        list.extend_from_slice(message.bytes);
+        push(&mut list, message.connection, message.bytes);
     }
     list
 }
@@ -132,6 +131,87 @@ impl Beginning {
         rest[HEAD - 1] = self.connection;
         rest.splice(0..0, self.bytes.iter().copied());
     }
+}
+
+/// Writes the input with other bytes for one of its messages. An input that is no list stays one message.
+pub fn replace(input: &[u8], number: usize, bytes: &[u8], out: &mut Vec<u8>) {
+    out.clear();
+    if !is_list(input) && !is_list(bytes) {
+        out.extend_from_slice(bytes);
+        return;
+    }
+    for (index, message) in messages(input).enumerate() {
+        push(out, message.connection, if index == number { bytes } else { message.bytes });
+    }
+}
+
+/// Adds a message to a list.
+pub fn push(list: &mut Vec<u8>, connection: u8, bytes: &[u8]) {
+    let bytes = &bytes[..bytes.len().min(LONGEST)];
+    list.extend(head(connection, bytes.len()));
+    list.extend_from_slice(bytes);
+}
+
+/// Where the bytes of the messages of a list are; none of what is no list.
+pub(crate) fn bodies(input: &[u8]) -> impl Iterator<Item = Range<usize>> {
+    framing(input).map(|length| length.from..length.end(input).min(input.len()))
+}
+
+/// Writes an input with other bytes in the place of some. In a list they end with their message, whose word follows;
+/// without bytes that are replaced, an end of a message is part of it. False, and nothing is written, for a place in a
+/// word.
+pub(crate) fn edit(
+    input: &[u8],
+    (at, removed): (usize, usize),
+    inserted: &[u8],
+    out: &mut Vec<u8>,
+) -> bool {
+    out.clear();
+    let (mut end, mut word) = (at + removed, None);
+    if is_list(input) {
+        let Some(body) = bodies(input).find(|body| (body.start..=body.end).contains(&at)) else {
+            return false;
+        };
+        end = end.min(body.end);
+        let connection = input[body.start - 1];
+        let length = body.len() + inserted.len() - (end - at);
+        word = Some((body.start - HEAD, head(connection, length)));
+    }
+    out.extend_from_slice(&input[..at]);
+    out.extend_from_slice(inserted);
+    out.extend_from_slice(&input[end..]);
+    if let Some((place, word)) = word {
+        out[place..place + HEAD].copy_from_slice(&word);
+    }
+    true
+}
+
+/// Puts the words of a list back in a version of it that is as long.
+pub(crate) fn keep_words(list: &[u8], changed: &mut [u8]) {
+    for body in bodies(list) {
+        let word = body.start - HEAD..body.start;
+        changed[word.clone()].copy_from_slice(&list[word]);
+    }
+}
+
+/// Whether another input has the words of a list where that has them.
+pub(crate) fn has_words(list: &[u8], other: &[u8]) -> bool {
+    let mut words = bodies(list).map(|body| body.start - HEAD..body.start);
+    words.all(|word| list[word.clone()] == other[word])
+}
+
+/// The first piece of a block of a list that lies in one message.
+#[must_use]
+pub fn within(list: &[u8], block: Range<usize>) -> Range<usize> {
+    let Range { mut start, mut end } = block;
+    for word in framing(list).map(|length| length.at..length.at + HEAD) {
+        if word.contains(&start) {
+            start = word.end;
+        } else if (start..end).contains(&word.start) {
+            end = word.start;
+        }
+    }
+    start..end.max(start)
 }
 
 /// The numbers of bytes that are part of a list; nothing if it is one message.
@@ -203,8 +283,26 @@ mod tests {
             [span(list_of(), 0), span(list_of(), 2), span(list_of(), 3)],
             [0..6, 10..14, 14..14]
         );
+        let replaced = |input: &[u8], bytes: &[u8]| {
+            let mut out = b"old".to_vec();
+            replace(input, 0, bytes, &mut out);
+            out
+        };
+        assert_eq!(replaced(list_of(), b"xyz"), b"\x03\0\0\0xyz\0\0\0\x03\0\0\0\0");
+        assert_eq!(replaced(b"HELO", b"xyz"), b"xyz");
+        assert_eq!(replaced(b"HELO", b"\0\0\0\0"), b"\x04\0\0\0\0\0\0\0");
         let ends: Vec<usize> = framing(list_of()).map(|length| length.end(list_of())).collect();
         assert_eq!(ends, [6, 10, 14]);
+        let pieces = [0..3, 0..5, 5..12, 7..14, 4..14].map(|block| within(list_of(), block));
+        assert_eq!(pieces, [4..4, 4..5, 5..6, 14..14, 4..6]);
+        let edited = |at, removed| {
+            let mut out = b"old".to_vec();
+            edit(list_of(), (at, removed), b"xyz", &mut out).then_some(out)
+        };
+        assert_eq!(edited(5, 9).unwrap(), b"\x04\0\0\0axyz\0\0\0\x03\0\0\0\0");
+        assert_eq!(edited(6, 0).unwrap(), b"\x05\0\0\0abxyz\0\0\0\x03\0\0\0\0");
+        assert_eq!(edited(10, 0).unwrap(), b"\x02\0\0\0ab\x03\0\0\x03xyz\0\0\0\0");
+        assert_eq!([edited(0, 1), edited(8, 0), edited(11, 3)], [None, None, None]);
         assert_eq!(framing(b"HELO").count(), 0);
         assert_eq!(read(b"\0\0\0\0"), [(0, &b""[..])]);
         assert_eq!(read(b"\x01\0\0\0a\x01\0\0\xffb"), [(0, &b"a"[..]), (127, b"b")]);

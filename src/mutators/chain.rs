@@ -14,8 +14,9 @@ use super::states::{States, StoredStates};
 use super::{DEFAULT_PROBABILITY, Hook, HookError, Hooks, Job, Made, Mutator, NAME_MAX, bit};
 use ffuzz_config::options::RunMode;
 use ffuzz_engine::corpus::SeedId;
+use ffuzz_engine::messages::{self, HEAD};
 use ffuzz_engine::mutate::foreign::{ForeignMutators, Processed};
-use ffuzz_engine::mutate::{MAX_INPUT, Rng};
+use ffuzz_engine::mutate::{MAX_INPUT, Rng, below};
 use ffuzz_event::MutatorStatus;
 use ffuzz_sys::clock::{TickLength, ticks};
 use ffuzz_sys::underway::{Label, Underway};
@@ -46,6 +47,10 @@ pub struct Mutators {
     clock: Option<TickLength>,
     /// `AFL_DEBUG`.
     pub debug: bool,
+    /// Inputs are lists of messages, and mutators get one of them at a time.
+    pub by_message: bool,
+    /// One message, before and after a mutator has changed it.
+    message: Vec<u8>,
 }
 
 /// A mutator that does not return from its last call does not keep the process from ending.
@@ -69,6 +74,8 @@ struct Member {
     probability: u8,
     /// The havoc step of its next call.
     next_call: u64,
+    /// The message for which it has planned its inputs.
+    planned_for: Option<usize>,
     failures_in_a_row: [u32; Hook::COUNT],
     complaints: Vec<String>,
     calls: u64,
@@ -88,6 +95,7 @@ impl Member {
             pauses: Box::new(Pauses::new(DEFAULT_PROBABILITY)),
             probability: DEFAULT_PROBABILITY,
             next_call: u64::MAX,
+            planned_for: None,
             failures_in_a_row: [0; Hook::COUNT],
             complaints: Vec::new(),
             calls: 0,
@@ -176,9 +184,9 @@ impl Mutators {
     /// Adds a mutator after those of the user.
     pub fn add(&mut self, mutator: Box<dyn Mutator>, seed: u64) {
         if self.members.is_empty() {
-            let debug = self.debug;
+            let (debug, by_message) = (self.debug, self.by_message);
             *self = Self::new(vec![mutator], seed);
-            self.debug = debug;
+            (self.debug, self.by_message) = (debug, by_message);
             return;
         }
         self.members.push(Member::new(mutator));
@@ -260,15 +268,56 @@ impl Mutators {
     }
 
     pub fn stage_ends(&mut self, index: usize) {
+        self.members[index].planned_for = None;
         self.call(index, Hook::Stage, |mutator| mutator.stage_ends());
     }
 
-    /// None if the mutator does not care.
+    /// None if the mutator does not care. Of a list of messages it gets the one that it will change in this turn.
     pub fn fuzz_count(&mut self, index: usize, input: &[u8]) -> Option<u32> {
+        if !self.member_has(index, Hook::FuzzCount) {
+            return None;
+        }
+        let number = if self.by_message { self.draw_message(input) } else { None };
+        self.members[index].planned_for = number;
+        let message = number.and_then(|number| messages::messages(input).nth(number));
+        let input = message.map_or(input, |message| message.bytes);
         self.call(index, Hook::FuzzCount, |mutator| mutator.fuzz_count(input))
     }
 
+    /// Number of one of the messages of an input that are not empty: a mutator may divide by the length.
+    fn draw_message(&mut self, input: &[u8]) -> Option<usize> {
+        let numbered = messages::messages(input).enumerate();
+        let mut filled = numbered.filter(|(_, message)| !message.bytes.is_empty());
+        let count = u32::try_from(filled.clone().count()).unwrap_or(u32::MAX);
+        let drawn = below(self.rng.as_mut()?, count);
+        filled.nth(drawn as usize).map(|(number, _)| number)
+    }
+
     pub fn fuzz(&mut self, index: usize, job: &mut Job<'_>, out: &mut Vec<u8>) -> Made {
+        // A mutator with stages of its own chooses the message itself.
+        if !self.by_message || self.member_has(index, Hook::Stage) {
+            return self.fuzz_input(index, job, out);
+        }
+        let drawn = self.members[index].planned_for.or_else(|| self.draw_message(job.input));
+        let Some((number, message)) = drawn.and_then(|number| nth(job.input, number)) else {
+            return Made::Nothing;
+        };
+        let other = job.other.and_then(|other| {
+            let number = self.draw_message(other)?;
+            nth(other, number).map(|(_, message)| message)
+        });
+        let max_len = room((job.input, message), job.max_len);
+        let mut part = Job { input: message, other, max_len, havoc: &mut *job.havoc };
+        let mut made = std::mem::take(&mut self.message);
+        let result = self.fuzz_input(index, &mut part, &mut made);
+        if result == Made::Input {
+            messages::replace(job.input, number, &made, out);
+        }
+        self.message = made;
+        result
+    }
+
+    fn fuzz_input(&mut self, index: usize, job: &mut Job<'_>, out: &mut Vec<u8>) -> Made {
         out.clear();
         let made = self.call(index, Hook::Fuzz, |mutator| mutator.fuzz(job, out));
         let switched_off = !self.members[index].hooks.has(Hook::Fuzz);
@@ -291,9 +340,10 @@ impl Mutators {
             let mut scratch = std::mem::take(&mut self.scratch);
             scratch.clear();
             let from = if processed == Processed::Changed { out.as_slice() } else { input };
-            let act = |mutator: &mut dyn Mutator| mutator.post_process(from, &mut scratch);
-            let made = self.call(index, Hook::PostProcess, act).unwrap_or(Made::Nothing);
-            let made = self.checked(index, Hook::PostProcess, made, &mut scratch, MAX_INPUT);
+            let made = match self.by_message {
+                true => self.process_messages(index, from, &mut scratch),
+                false => self.process(index, from, &mut scratch, MAX_INPUT),
+            };
             std::mem::swap(out, &mut scratch);
             self.scratch = scratch;
             if made != Made::Input {
@@ -304,6 +354,41 @@ impl Mutators {
         }
         self.skipped_in_a_row = 0;
         processed
+    }
+
+    fn process(&mut self, index: usize, from: &[u8], out: &mut Vec<u8>, max_len: usize) -> Made {
+        out.clear();
+        let act = |mutator: &mut dyn Mutator| mutator.post_process(from, out);
+        let made = self.call(index, Hook::PostProcess, act).unwrap_or(Made::Nothing);
+        self.checked(index, Hook::PostProcess, made, out, max_len)
+    }
+
+    /// Passes each message through one post-processor. Empty ones say that nothing more comes, and stay as they are.
+    fn process_messages(&mut self, index: usize, from: &[u8], out: &mut Vec<u8>) -> Made {
+        if !messages::is_list(from) {
+            let made = self.process(index, from, out, MAX_INPUT);
+            if made == Made::Input && messages::is_list(out) {
+                out.splice(0..0, messages::head(0, out.len()));
+            }
+            return made;
+        }
+        let mut processed = std::mem::take(&mut self.message);
+        let (mut result, mut left) = (Made::Input, from.len());
+        for message in messages::messages(from) {
+            left = left.saturating_sub(HEAD + message.bytes.len());
+            processed.clear();
+            if !message.bytes.is_empty() {
+                let others = out.len() + HEAD + left;
+                let max_len = MAX_INPUT.saturating_sub(others).min(messages::LONGEST);
+                result = self.process(index, message.bytes, &mut processed, max_len);
+            }
+            if result != Made::Input {
+                break;
+            }
+            messages::push(out, message.connection, &processed);
+        }
+        self.message = processed;
+        result
     }
 
     fn note_skipped(&mut self, index: usize) {
@@ -353,15 +438,43 @@ impl Mutators {
                 continue;
             }
             self.draw_next_call(index, self.step + 1);
-            let act = |mutator: &mut dyn Mutator| mutator.havoc_mutation(bytes, max_len);
-            let made = self.call(index, Hook::Havoc, act).unwrap_or(Made::Nothing);
-            if self.checked(index, Hook::Havoc, made, bytes, max_len) == Made::Input {
+            let made = match self.by_message {
+                true => self.havoc_message(index, bytes, max_len),
+                false => self.havoc_input(index, bytes, max_len),
+            };
+            if made == Made::Input {
                 by |= bit(index);
             }
         }
         self.step += 1;
         self.note_next_call();
         by
+    }
+
+    fn havoc_input(&mut self, index: usize, bytes: &mut Vec<u8>, max_len: usize) -> Made {
+        let act = |mutator: &mut dyn Mutator| mutator.havoc_mutation(bytes, max_len);
+        let made = self.call(index, Hook::Havoc, act).unwrap_or(Made::Nothing);
+        self.checked(index, Hook::Havoc, made, bytes, max_len)
+    }
+
+    fn havoc_message(&mut self, index: usize, bytes: &mut Vec<u8>, max_len: usize) -> Made {
+        let drawn = self.draw_message(bytes);
+        let Some((number, message)) = drawn.and_then(|number| nth(bytes, number)) else {
+            return Made::Nothing;
+        };
+        let max_len = room((bytes, message), max_len);
+        let mut changed = std::mem::take(&mut self.message);
+        changed.clear();
+        changed.extend_from_slice(message);
+        let made = self.havoc_input(index, &mut changed, max_len);
+        if made == Made::Input {
+            let mut scratch = std::mem::take(&mut self.scratch);
+            messages::replace(bytes, number, &changed, &mut scratch);
+            std::mem::swap(bytes, &mut scratch);
+            self.scratch = scratch;
+        }
+        self.message = changed;
+        made
     }
 
     /// Draws how many steps from the given one on pass before the next call: one number a call, in
@@ -552,6 +665,16 @@ impl Mutators {
     }
 }
 
+/// A message of an input, and its number.
+fn nth(input: &[u8], number: usize) -> Option<(usize, &[u8])> {
+    messages::messages(input).nth(number).map(|message| (number, message.bytes))
+}
+
+/// Longest result for one message of an input.
+fn room((input, message): (&[u8], &[u8]), max_len: usize) -> usize {
+    max_len.saturating_sub(input.len() - message.len()).min(messages::LONGEST)
+}
+
 fn short_name(name: &str) -> &'static str {
     let mut end = name.len().min(NAME_MAX);
     while !name.is_char_boundary(end) {
@@ -736,5 +859,83 @@ mod tests {
         let messages = mutators.take_messages();
         assert_eq!(messages, ["mutator fake: fuzz returned more than 4 bytes: cut"]);
         assert_eq!(mutators.status(Duration::from_secs(1))[0].failures, 2);
+    }
+
+    const LIST: &[u8] = b"\x02\0\0\0ab\0\0\0\x01\x03\0\0\0cde";
+
+    /// One that puts its input in brackets, and the inputs that it got.
+    fn brackets(hooks: &[Hook]) -> (Mutators, Calls) {
+        let calls = Calls::default();
+        let mutator = FakeMutator::new(hooks, &calls, |input, out| {
+            out.extend([b"<", input, b">"].concat());
+            Ok(Made::Input)
+        });
+        let mut mutators = Mutators::new(vec![Box::new(mutator)], 1);
+        mutators.by_message = true;
+        (mutators, calls)
+    }
+
+    #[test]
+    fn a_message_of_a_list_is_changed_and_the_others_stay() {
+        let (mut mutators, calls) = brackets(&[Hook::Fuzz, Hook::Havoc]);
+        let of_list = [
+            &b"\x04\0\0\0<ab>\0\0\0\x01\x03\0\0\0cde"[..],
+            b"\x02\0\0\0ab\0\0\0\x01\x05\0\0\0<cde>",
+        ];
+        mutators.havoc_begins();
+        let mut seen = [false; 2];
+        for _ in 0..40 {
+            let mut job = Job { input: LIST, other: None, max_len: 19, havoc: &mut |_, _| () };
+            let (mut out, mut bytes) = (Vec::new(), LIST.to_vec());
+            assert_eq!(mutators.fuzz(0, &mut job, &mut out), Made::Input);
+            assert_eq!(mutators.havoc(&mut bytes, 19), 1);
+            for made in [out, bytes] {
+                seen[of_list.iter().position(|wanted| *wanted == made).unwrap()] = true;
+            }
+        }
+        assert_eq!(seen, [true; 2]);
+        assert!(calls.take().contains(&"fuzz cde".into()));
+        // One byte less than the result needs.
+        let mut job = Job { input: LIST, other: None, max_len: 18, havoc: &mut |_, _| () };
+        let mut out = Vec::new();
+        mutators.fuzz(0, &mut job, &mut out);
+        assert_eq!((out.len(), messages::list(messages::messages(&out)) == out), (18, true));
+        // There is nothing to change in messages without bytes.
+        let mut job = Job { input: b"\0\0\0\0", other: None, max_len: 18, havoc: &mut |_, _| () };
+        assert_eq!(mutators.fuzz(0, &mut job, &mut out), Made::Nothing);
+        // What is no list is one message.
+        let mut job = Job { input: b"HELO", other: None, max_len: 18, havoc: &mut |_, _| () };
+        mutators.fuzz(0, &mut job, &mut out);
+        assert_eq!(out, b"<HELO>");
+    }
+
+    #[test]
+    fn a_turn_has_the_message_for_which_it_was_planned() {
+        let (mut mutators, calls) = brackets(&[Hook::Fuzz, Hook::FuzzCount]);
+        for _ in 0..20 {
+            mutators.fuzz_count(0, LIST);
+            for _ in 0..3 {
+                let mut job = Job { input: LIST, other: None, max_len: 30, havoc: &mut |_, _| () };
+                mutators.fuzz(0, &mut job, &mut Vec::new());
+            }
+            mutators.stage_ends(0);
+            let calls = calls.take();
+            let planned = calls[0].strip_prefix("fuzz_count ").unwrap();
+            assert!(calls[1..].iter().all(|call| *call == format!("fuzz {planned}")), "{calls:?}");
+        }
+    }
+
+    #[test]
+    fn each_message_is_processed_in_turn() {
+        let (mut mutators, calls) = brackets(&[Hook::PostProcess]);
+        let mut out = Vec::new();
+        assert_eq!(mutators.post_process(LIST, &mut out), Processed::Changed);
+        assert_eq!(out, b"\x04\0\0\0<ab>\0\0\0\x01\x05\0\0\0<cde>");
+        assert_eq!(calls.take(), ["post_process ab", "post_process cde"]);
+        mutators.post_process(b"HELO", &mut out);
+        assert_eq!(out, b"<HELO>");
+        mutators.by_message = false;
+        mutators.post_process(LIST, &mut out);
+        assert_eq!(out, [b"<", LIST, b">"].concat());
     }
 }

@@ -2,17 +2,19 @@
 
 mod parts;
 
+use std::borrow::Cow;
 use std::ffi::{CStr, CString};
 use std::rc::Rc;
 
 use rand_core::{Rng as _, SeedableRng};
 
-use super::states::{Reached, States};
+use super::states::{Reached, States, Work};
 use super::{Hook, HookError, Hooks, Job, Made, Mutator};
 use ffuzz_abi::killerbeez::{Buffer, ForeignModule, ModuleError, MutateResult, Object};
 use ffuzz_config::options::{KillerbeezModule, KillerbeezOptions};
 use ffuzz_engine::corpus::SeedId;
-use ffuzz_engine::mutate::Rng;
+use ffuzz_engine::messages::{HEAD, LONGEST, is_list, messages, push, replace};
+use ffuzz_engine::mutate::{Rng, below};
 
 /// A module with what it has reached.
 #[derive(Debug)]
@@ -27,7 +29,11 @@ pub struct Killerbeez {
     fixed_seed: Option<u32>,
     rng: Rng,
     states: States,
-    stage: Option<(SeedId, Session)>,
+    stage: Option<(Work, Session)>,
+    /// Inputs are lists of messages: a module of several parts gets all of them, any other one at a time.
+    by_message: bool,
+    /// Messages are worked on in their order (`--mutator-only`), else in that of the draw.
+    in_order: bool,
     /// It was reported that no states can be saved.
     reported: bool,
 }
@@ -49,21 +55,84 @@ impl Killerbeez {
             rng: Rng::seed_from_u64(seed),
             states: States::new(&wanted.name, wanted.options.as_deref()),
             stage: None,
+            by_message: false,
+            in_order: common.only,
             reported: false,
         })
     }
 
-    /// Begins with an input, where `state` left it. None if the module refuses one of both.
-    fn session(&mut self, state: Option<&CStr>, input: &[u8]) -> Option<Session> {
-        let seed = self.fixed_seed.unwrap_or_else(|| self.rng.next_u32());
-        let object = self.module.create(self.options.as_deref(), state, input, seed)?;
-        let mut sizes = object.parts();
-        let in_parts = sizes.len() > 1 || (sizes.len() == 1 && parts::is_in_parts(input));
-        if !in_parts {
-            sizes = vec![input.len()];
+    /// Whether inputs are lists of messages.
+    #[must_use]
+    pub fn by_message(mut self, by_message: bool) -> Self {
+        self.by_message = by_message;
+        self
+    }
+
+    /// What the module gets of an input, each with the number of the message that it is of.
+    fn forms(&mut self, input: &[u8]) -> Vec<(u32, Form)> {
+        if !self.by_message || !is_list(input) {
+            return vec![(0, Form::Input)];
         }
-        let buffer = |len: &usize| Buffer::new(room(*len, self.ratio, self.max_len));
-        Some(Session { object, buffers: sizes.iter().map(buffer).collect(), in_parts })
+        if self.session(None, input, Form::Messages).is_some() {
+            return vec![(0, Form::Messages)];
+        }
+        let numbered = (0..).zip(messages(input));
+        let filled = numbered.filter(|(_, message)| !message.bytes.is_empty());
+        filled.map(|(number, _)| (number, Form::Message(number))).collect()
+    }
+
+    /// Begins with an input, where `state` left it. None if the module refuses one of both.
+    fn session(&mut self, state: Option<&CStr>, input: &[u8], form: Form) -> Option<Session> {
+        let seed = self.fixed_seed.unwrap_or_else(|| self.rng.next_u32());
+        let given = match form {
+            Form::Input | Form::Array => Cow::Borrowed(input),
+            Form::Messages => Cow::Owned(parts::array(messages(input))),
+            Form::Message(number) => Cow::Borrowed(messages(input).nth(number as usize)?.bytes),
+        };
+        let object = self.module.create(self.options.as_deref(), state, &given, seed)?;
+        let mut sizes = object.parts();
+        let form = match form {
+            Form::Messages if !are_of(&sizes, input) => return None,
+            Form::Input if sizes.len() > 1 || sizes.len() == 1 && parts::is_in_parts(input) => {
+                Form::Array
+            }
+            form => form,
+        };
+        if !form.has_parts() {
+            sizes = vec![given.len()];
+        }
+        // Words and other messages need room as well.
+        let (list, others) = match form {
+            Form::Input | Form::Array => (Vec::new(), 0),
+            Form::Messages => (input.to_vec(), HEAD * sizes.len()),
+            Form::Message(_) => (input.to_vec(), input.len() - given.len()),
+        };
+        let most = self.max_len.saturating_sub(others).min(LONGEST);
+        let buffer = |len: &usize| Buffer::new(room(*len, self.ratio, most));
+        Some(Session { object, buffers: sizes.iter().map(buffer).collect(), form, list })
+    }
+
+    /// Begins with a seed, or with another of its messages. False if none is left.
+    fn begin(&mut self, seed: SeedId, input: &[u8]) -> Result<bool, HookError> {
+        let mut forms = self.forms(input);
+        let is_over = |work| matches!(self.states.of(work), Some(reached) if reached.is_over());
+        forms.retain(|(number, _)| !is_over((seed, *number)));
+        let count = u32::try_from(forms.len()).unwrap_or(u32::MAX);
+        let drawn = if self.in_order { 0 } else { below(&mut self.rng, count) };
+        let Some((number, form)) = forms.get(drawn as usize).copied() else { return Ok(false) };
+        let work = (seed, number);
+        let state = match self.states.of(work) {
+            Some(Reached::State(text)) => Some(text.clone()),
+            _ => None,
+        };
+        let Some(session) = self.session(state.as_deref(), input, form) else {
+            self.states.set_of(work, Some(Reached::Failed));
+            return Err(HookError(
+                "refuses a seed, or its own state; skipped for this seed".into(),
+            ));
+        };
+        self.stage = Some((work, session));
+        Ok(true)
     }
 }
 
@@ -85,44 +154,40 @@ impl Mutator for Killerbeez {
             Some(options) => format!("refuses its options {}", options.to_string_lossy()),
             None => "refuses to start without options".into(),
         };
-        self.session(None, input).map(drop).ok_or(HookError(refused))
+        let Some((_, form)) = self.forms(input).first().copied() else { return Ok(()) };
+        self.session(None, input, form).map(drop).ok_or(HookError(refused))
     }
 
     fn stage_begins(&mut self, seed: SeedId, input: &[u8]) -> Result<(), HookError> {
-        let state = match self.states.get(seed) {
-            None => None,
-            Some(Reached::State(text)) => Some(text.clone()),
-            Some(_) => return Ok(()),
-        };
-        let Some(session) = self.session(state.as_deref(), input) else {
-            self.states.set(seed, Some(Reached::Failed));
-            return Err(HookError(
-                "refuses a seed, or its own state; skipped for this seed".into(),
-            ));
-        };
-        self.stage = Some((seed, session));
-        Ok(())
+        self.begin(seed, input).map(|_| ())
     }
 
     fn fuzz(&mut self, _job: &mut Job<'_>, out: &mut Vec<u8>) -> Result<Made, HookError> {
         // A module that has reached its end stays there, so it is not called again.
-        let Some((seed, session)) = &mut self.stage else { return Ok(Made::Over) };
-        let reached = match session.next(out) {
-            Ok(()) => return Ok(Made::Input),
-            Err(SessionEnd::Exhausted) => Ok(Reached::Exhausted(session.object.state())),
-            Err(end) => Err(HookError(format!("{end}; skipped for this seed"))),
-        };
-        let kept = reached.as_ref().unwrap_or(&Reached::Failed);
-        self.states.set(*seed, Some(kept.clone()));
-        self.stage = None;
-        reached.map(|_| Made::Over)
+        while let Some((work, session)) = &mut self.stage {
+            out.clear();
+            let reached = match session.next(out) {
+                Ok(()) => return Ok(Made::Input),
+                Err(SessionEnd::Exhausted) => Ok(Reached::Exhausted(session.object.state())),
+                Err(end) => Err(HookError(format!("{end}; skipped for this seed"))),
+            };
+            let kept = reached.as_ref().unwrap_or(&Reached::Failed);
+            self.states.set_of(*work, Some(kept.clone()));
+            let (seed, list) = (work.0, std::mem::take(&mut session.list));
+            self.stage = None;
+            reached?;
+            if !list.is_empty() {
+                self.begin(seed, &list)?;
+            }
+        }
+        Ok(Made::Over)
     }
 
     fn stage_ends(&mut self) -> Result<(), HookError> {
-        let Some((seed, session)) = self.stage.take() else { return Ok(()) };
+        let Some((work, session)) = self.stage.take() else { return Ok(()) };
         let state = session.object.state();
         let stateless = state.is_none();
-        self.states.set(seed, state.map(Reached::State));
+        self.states.set_of(work, state.map(Reached::State));
         if stateless && !std::mem::replace(&mut self.reported, true) {
             return Err(HookError(
                 "cannot save its state: each turn of a seed starts from the beginning".into(),
@@ -132,10 +197,10 @@ impl Mutator for Killerbeez {
     }
 
     fn note_state(&mut self) {
-        if let Some((seed, session)) = &self.stage
+        if let Some((work, session)) = &self.stage
             && let Some(state) = session.object.state()
         {
-            self.states.set(*seed, Some(Reached::State(state)));
+            self.states.set_of(*work, Some(Reached::State(state)));
         }
     }
 
@@ -170,20 +235,50 @@ enum SessionEnd {
     Overran,
 }
 
+/// What a module gets of an input, and what its results are.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+enum Form {
+    Input,
+    /// An input that is an array of parts.
+    Array,
+    /// All messages of a list, as an array of parts.
+    Messages,
+    /// One message of a list.
+    Message(u32),
+}
+
+impl Form {
+    fn has_parts(self) -> bool {
+        matches!(self, Self::Array | Self::Messages)
+    }
+}
+
+/// Whether the sizes of a module's parts are those of the messages. A module of one part takes the array for its input.
+fn are_of(sizes: &[usize], list: &[u8]) -> bool {
+    let mut messages = messages(list);
+    match sizes {
+        [one] => messages.next().is_some_and(|message| message.bytes.len() == *one),
+        _ => sizes.len() == messages.count(),
+    }
+}
+
 /// A module at work on one seed.
 #[derive(Debug)]
 struct Session {
     object: Object,
     /// One per part.
     buffers: Vec<Buffer>,
-    in_parts: bool,
+    form: Form,
+    /// The list of messages that the seed is, if the form is of one.
+    list: Vec<u8>,
 }
 
 impl Session {
     /// Writes the next input into `out`.
     fn next(&mut self, out: &mut Vec<u8>) -> Result<(), SessionEnd> {
+        let mut all = messages(&self.list);
         for (index, buffer) in self.buffers.iter_mut().enumerate() {
-            let part = self.in_parts.then(|| u16::try_from(index).unwrap_or(u16::MAX));
+            let part = self.form.has_parts().then(|| u16::try_from(index).unwrap_or(u16::MAX));
             let len = match self.object.mutate(part, buffer) {
                 MutateResult::Made(len) => len,
                 MutateResult::Exhausted => return Err(SessionEnd::Exhausted),
@@ -191,13 +286,16 @@ impl Session {
                 MutateResult::Overran => return Err(SessionEnd::Overran),
             };
             let made = &buffer.bytes()[..len];
-            if self.in_parts {
-                parts::push(out, index, made);
-            } else {
-                out.extend_from_slice(made);
+            match self.form {
+                Form::Input => out.extend_from_slice(made),
+                Form::Array => parts::push(out, index, made),
+                Form::Messages => {
+                    push(out, all.next().map_or(0, |message| message.connection), made);
+                }
+                Form::Message(number) => replace(&self.list, number as usize, made, out),
             }
         }
-        if self.in_parts {
+        if self.form == Form::Array {
             parts::close(out);
         }
         Ok(())

@@ -80,7 +80,9 @@ impl From<CustomError> for RunError {
 /// in afl-fuzz's state. That of ffuzz is all zeros, so with a library descriptor 0 has random bytes.
 pub fn load(options: &CustomOptions, seed: u64) -> Result<Mutators, CustomError> {
     if options.is_empty() {
-        return Ok(Mutators::default());
+        let mut none = Mutators::default();
+        none.by_message = options.by_message;
+        return Ok(none);
     }
     // Before the watch starts its thread.
     for (name, value) in &options.info {
@@ -111,10 +113,12 @@ pub fn load(options: &CustomOptions, seed: u64) -> Result<Mutators, CustomError>
     for module in &options.killerbeez.modules {
         let _underway = Underway::begin(Label::new(&module.name, "init"));
         let seed = mix(seed ^ mutators.len() as u64);
-        mutators.push(Box::new(Killerbeez::open(module, &options.killerbeez, seed)?));
+        let module = Killerbeez::open(module, &options.killerbeez, seed)?;
+        mutators.push(Box::new(module.by_message(options.by_message)));
     }
     let mut mutators = Mutators::new(mutators, seed);
     mutators.debug = options.debug;
+    mutators.by_message = options.by_message;
     for (index, note) in notes {
         mutators.add_message(index, &note);
     }

@@ -18,13 +18,24 @@ pub enum Reached {
     Failed,
 }
 
+impl Reached {
+    /// Nothing more is to come.
+    #[must_use]
+    pub fn is_over(&self) -> bool {
+        !matches!(self, Self::State(_))
+    }
+}
+
 /// The states of one mutator.
 #[derive(Clone, Debug, Default)]
 pub struct States {
     name: String,
     options: Option<String>,
-    seeds: BTreeMap<SeedId, Reached>,
+    seeds: BTreeMap<Work, Reached>,
 }
+
+/// What a mutator works on: a seed, and the number of the message that it changes there; else 0.
+pub type Work = (SeedId, u32);
 
 /// The form in which they are stored.
 #[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
@@ -33,13 +44,17 @@ pub struct StoredStates {
     options: Option<String>,
     /// By number of the seed. An empty text: exhausted.
     seeds: BTreeMap<u32, String>,
+    /// The same for messages after the first: seed, message, state.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    messages: Vec<(u32, u32, String)>,
 }
 
 impl StoredStates {
     /// Adapts it to a corpus of this number of seeds.
     #[must_use]
     pub fn is_within(&self, seeds: usize) -> bool {
-        self.seeds.last_key_value().is_none_or(|(id, _)| (*id as usize) < seeds)
+        let messages = self.messages.iter().map(|(id, ..)| id);
+        self.seeds.keys().chain(messages).all(|id| (*id as usize) < seeds)
     }
 }
 
@@ -52,14 +67,29 @@ impl States {
 
     #[must_use]
     pub fn get(&self, seed: SeedId) -> Option<&Reached> {
-        self.seeds.get(&seed)
+        self.of((seed, 0))
+    }
+
+    /// That of the last message that was worked on, if messages come in their order.
+    #[must_use]
+    pub fn last(&self, seed: SeedId) -> Option<&Reached> {
+        self.seeds.range((seed, 0)..=(seed, u32::MAX)).next_back().map(|(_, reached)| reached)
+    }
+
+    #[must_use]
+    pub fn of(&self, work: Work) -> Option<&Reached> {
+        self.seeds.get(&work)
     }
 
     /// None: start from the beginning.
     pub fn set(&mut self, seed: SeedId, reached: Option<Reached>) {
+        self.set_of((seed, 0), reached);
+    }
+
+    pub fn set_of(&mut self, work: Work, reached: Option<Reached>) {
         match reached {
-            Some(reached) => self.seeds.insert(seed, reached),
-            None => self.seeds.remove(&seed),
+            Some(reached) => self.seeds.insert(work, reached),
+            None => self.seeds.remove(&work),
         };
     }
 
@@ -71,11 +101,14 @@ impl States {
             Reached::Exhausted(_) => Some(String::new()),
             Reached::Failed => None,
         };
-        let seeds = self.seeds.iter().filter_map(|(id, reached)| Some((id.0, text(reached)?)));
+        let all = self.seeds.iter();
+        let all = all.filter_map(|((id, message), reached)| Some((id.0, *message, text(reached)?)));
+        let (first, messages): (Vec<_>, Vec<_>) = all.partition(|(_, message, _)| *message == 0);
         StoredStates {
             mutator: self.name.clone(),
             options: self.options.clone(),
-            seeds: seeds.collect(),
+            seeds: first.into_iter().map(|(id, _, text)| (id, text)).collect(),
+            messages,
         }
     }
 
@@ -84,13 +117,15 @@ impl States {
         let own =
             |stored: &&StoredStates| stored.mutator == self.name && stored.options == self.options;
         let Some(stored) = stored.iter().find(own) else { return };
-        for (id, text) in &stored.seeds {
+        let first = stored.seeds.iter().map(|(id, text)| (*id, 0, text));
+        let others = stored.messages.iter().map(|(id, message, text)| (*id, *message, text));
+        for (id, message, text) in first.chain(others) {
             let reached = match CString::new(text.as_str()) {
                 Ok(text) if text.is_empty() => Reached::Exhausted(None),
                 Ok(text) => Reached::State(text),
                 Err(_) => continue,
             };
-            self.seeds.insert(SeedId(*id), reached);
+            self.seeds.insert((SeedId(id), message), reached);
         }
     }
 }
@@ -105,6 +140,7 @@ mod tests {
         states.set(SeedId(1), Some(Reached::State(c"{\"i\": -3}".into())));
         states.set(SeedId(2), Some(Reached::Exhausted(Some(c"{}".into()))));
         states.set(SeedId(3), Some(Reached::Failed));
+        states.set_of((SeedId(2), 1), Some(Reached::State(c"4".into())));
         let text = serde_json::to_string(&[states.stored()]).unwrap();
         let stored: Vec<StoredStates> = serde_json::from_str(&text).unwrap();
         let mut again = States::new("flip", Some(c"{}"));
@@ -112,6 +148,8 @@ mod tests {
         assert_eq!(again.get(SeedId(1)), Some(&Reached::State(c"{\"i\": -3}".into())));
         assert_eq!(again.get(SeedId(2)), Some(&Reached::Exhausted(None)));
         assert_eq!(again.get(SeedId(3)), None);
+        assert_eq!(again.of((SeedId(2), 1)), Some(&Reached::State(c"4".into())));
+        assert!(stored[0].is_within(3) && !stored[0].is_within(2));
         let mut other = States::new("flip", None);
         other.restore(&stored);
         assert_eq!(other.get(SeedId(1)), None);

@@ -164,7 +164,8 @@ fn seeds_in_other_forms_become_lists() {
     dir.write("in/parts", r#"["::MEM::4C4F47494E", "::MEM::4d41494C"]"#);
     dir.write("in/replayable", session());
     let options = r"-s 1 -E 60 --net tcp:7000 --split \r\n";
-    dir.fuzz(options, &sockets(), "poll").run().expect(0).says("took 2 of 2 messages");
+    let job = dir.fuzz(options, &sockets(), "poll").env("AFL_DISABLE_TRIM", "1");
+    job.run().expect(0).says("took 2 of 2 messages");
     let has = |wanted: &[u8]| {
         dir.queue().iter().any(|name| dir.read(&format!("out/default/queue/{name}")) == wanted)
     };
@@ -184,6 +185,94 @@ fn beside_a_sanitizer() {
     let dir = TestDir::with_seed(session());
     let done = dir.fuzz("-s 1 -E 10 --net tcp:7000", &program, "threads").run();
     done.says("there is no stand-in for a thread for a connection beside a sanitizer");
+}
+
+/// Without the words of the program, which havoc would put in. A longer word moves the next message, which has to arrive.
+#[test]
+fn a_word_that_is_longer_than_its_message_is_solved() {
+    let dir = TestDir::with_seed(list(&[(0, "LOGIN x"), (0, "HELO"), (0, "MAIL y")]));
+    let job = dir.fuzz("-s 1 -E 6000 -d --net tcp:7000", &sockets(), "keyed");
+    let job = job.env("AFL_BENCH_UNTIL_CRASH", "1").env("AFL_NO_AUTODICT", "1");
+    // Else it leaves out the third message, which the target does not come to.
+    job.env("AFL_DISABLE_TRIM", "1").run().expect(0);
+    let crashes = dir.crashes();
+    assert_eq!(crashes.len(), 1);
+    let crash = dir.read(&format!("out/default/crashes/{}", crashes[0]));
+    let messages: Vec<_> = ffuzz::engine::messages::messages(&crash).collect();
+    assert!(messages.len() >= 3 && messages[1].bytes.starts_with(b"AUTHENTICATE EXTERNALLY"));
+}
+
+/// QUIT becomes DATA, by each of the functions that make inputs. They crash with what is not one message.
+#[test]
+fn mutators_get_one_message() {
+    let library = plain("tests/mutators/message.c", "-shared -fPIC");
+    let python = "def fuzz(buf, add_buf, max_size):\n    \
+                  assert buf.isascii() and add_buf.isascii() and 0 not in buf + add_buf, buf\n    \
+                  return buf.replace(b'QUIT', b'DATA!')\n";
+    let crash = |dir: &TestDir| dir.read(&format!("out/default/crashes/{}", dir.crashes()[0]));
+    for (function, only) in [("fuzz", "1"), ("havoc", ""), ("python", "1")] {
+        let dir = TestDir::with_seed(session());
+        dir.write("in/other", list(&[(0, "HELLO"), (1, "LOGIN y"), (0, "QUIT now")]));
+        dir.write("quits.py", python);
+        let job = dir.fuzz("-s 1 -E 9000 -d -c - --net tcp:7000", &sockets(), "poll");
+        let job = job.env("AFL_BENCH_UNTIL_CRASH", "1").env("MESSAGE_BY", function);
+        let job = if only.is_empty() { job } else { job.env("AFL_CUSTOM_MUTATOR_ONLY", only) };
+        let job = match function {
+            "python" => job.env("AFL_PYTHON_MODULE", "quits").env("PYTHONPATH", "."),
+            _ => job.env("AFL_CUSTOM_MUTATOR_LIBRARY", library.to_str().unwrap()),
+        };
+        job.run().expect(0);
+        let crash = crash(&dir);
+        let messages = ffuzz::engine::messages::messages(&crash);
+        assert_eq!(ffuzz::engine::messages::list(messages.clone()), crash, "{function}");
+        // The trimming leaves only the words of the others.
+        let last = messages.last().unwrap().bytes;
+        assert!(only.is_empty() || last == b"DATA!", "{function}: {crash:?}");
+    }
+}
+
+#[test]
+fn mutators_get_the_session_if_it_is_wanted() {
+    let dir = TestDir::with_seed(session());
+    let source = "def fuzz(buf, add_buf, max_size):\n    \
+                  return buf.replace(b'\\4\\0\\0\\0QUIT', b'\\5\\0\\0\\0DATA!')\n";
+    dir.write("quits.py", source);
+    let options = "-s 1 -E 2000 -d -c - --net tcp:7000 --mutator-sees session";
+    let job = dir.fuzz(options, &sockets(), "poll").env("AFL_DISABLE_TRIM", "1");
+    let job = job.env("AFL_BENCH_UNTIL_CRASH", "1").env("AFL_CUSTOM_MUTATOR_ONLY", "1");
+    job.env("AFL_PYTHON_MODULE", "quits").env("PYTHONPATH", ".").run().expect(0);
+    let crash = dir.read(&format!("out/default/crashes/{}", dir.crashes()[0]));
+    assert_eq!(crash, list(&[(0, "LOGIN x"), (0, "MAIL y"), (0, "DATA!")]));
+}
+
+#[test]
+fn each_message_is_post_processed_unless_the_session_is_wanted() {
+    let library = plain("tests/mutators/letter.c", "-shared -fPIC -DLETTER='A'");
+    let said = |options: &str| {
+        let dir = TestDir::new();
+        let words = format!("showmap -t 20000 -o map --net tcp:7000 {options}");
+        let job = dir.tool(&words, &sockets(), "plain");
+        let job = job.env("AFL_CUSTOM_MUTATOR_LIBRARY", library.to_str().unwrap());
+        job.input(list(&[(0, "LOGIN"), (0, "MAIL")])).run().expect(0).out
+    };
+    assert_eq!(said(""), "0:LOGINA|0:MAILA|0:end|");
+    assert_eq!(said("--mutator-sees session"), "0:LOGIN|0:MAIL|0:end|");
+}
+
+#[test]
+fn a_killerbeez_module_changes_one_message_after_the_other() {
+    for (name, seed, count) in
+        [("counter", session(), 15), ("parts", list(&[(0, "L"), (0, "MA"), (0, "QUI")]), 5)]
+    {
+        let dir = TestDir::with_seed(seed);
+        let flags = format!("-shared -fPIC -D{}", name.to_uppercase());
+        let built = plain("tests/mutators/modules.c", &flags);
+        std::fs::copy(built, dir.path(&format!("lib{name}_mutator.so"))).unwrap();
+        let options =
+            format!("-s 1 --net tcp:7000 --mutator-dir . --mutator-only --mutator {name}");
+        let done = dir.fuzz(&options, &sockets(), "poll").run().expect(0);
+        done.says(&format!("mutator {name} exhausted after {count} inputs"));
+    }
 }
 
 /// What a server does before its first receive is done once.
@@ -289,7 +378,7 @@ fn what_is_in_the_way_of_a_session_is_named() {
 fn targets_and_options_that_cannot_have_it_are_refused() {
     let dir = TestDir::with_seed(session());
     let refused = |options: &str, program: &PathBuf, words: &str, cause: &str, remedy: &str| {
-        let is_usage = ["is no", "names no", "--split", "--answers"]
+        let is_usage = ["is no", "names no", "--split", "--answers", "--mutator"]
             .iter()
             .any(|word| cause.starts_with(word));
         let code = if is_usage { 2 } else { 1 };
@@ -303,6 +392,16 @@ fn targets_and_options_that_cannot_have_it_are_refused() {
     refused("--net tcp:7 --split x\\q", &fitting, "plain", "--split", "--help lists the options");
     refused("--net tcp:7 --answers a", &fitting, "plain", "--answers", "add -p");
     refused("--net tcp:7 -p --answers a(", &fitting, "plain", "--answers a(", "extended");
+    let (sees, of_files) = ("--mutator-sees", target("append.c", ""));
+    refused(
+        "--mutator-sees session",
+        &of_files,
+        "x",
+        "--mutator-sees without --net",
+        "--net tcp:80",
+    );
+    let words = "--net tcp:7000 --mutator-sees all";
+    refused(words, &fitting, "plain", "--mutator-sees all is not known", sees);
     if has("qemu-x86_64") {
         let words = "--net does not reach into QEMU";
         refused(

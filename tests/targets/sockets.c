@@ -244,6 +244,17 @@ static void busy(void) {
   close(copy);
 }
 
+/* Three words in three messages, the second longer than what a session has there. */
+static void keyed(int server) {
+  static const char *const words[] = {"LOGIN", "AUTHENTICATE EXTERNALLY", "MAIL"};
+  char line[4096] = "";
+  int fd = accept(server, NULL, NULL);
+  for (int done = 0; recv(fd, line, sizeof line - 1, 0) > 0; memset(line, 0, sizeof line)) {
+    if (strncmp(line, words[done], strlen(words[done]))) break;
+    if (++done == 3) abort();
+  }
+}
+
 static void by_stream(int server) {
   int fd = accept(server, NULL, NULL);
   FILE *in = fdopen(fd, "r"), *out = fdopen(dup(fd), "w");
@@ -313,6 +324,7 @@ int main(int argc, char **argv) {
     close(fd);
     serve(0);
   }
+  if (IS("keyed")) keyed(listener(PORT));
   if (IS("stream")) by_stream(listener(PORT));
   if (IS("itself")) within_itself();
   if (IS("chance")) random_numbers();

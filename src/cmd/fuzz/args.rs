@@ -153,6 +153,9 @@ pub struct Args {
     /// Size of a module's buffer, relative to the input [default: 2.0]
     #[arg(long, value_name = "NUMBER", help_heading = "Mutators")]
     pub mutator_ratio: Option<String>,
+    /// With --net: what mutators get of an input, message (one at a time) or session (all) [default: message]
+    #[arg(long, value_name = "WHAT", help_heading = "Mutators")]
+    pub mutator_sees: Option<String>,
     /// Run only the mutations of one module on one seed, in order, until they are exhausted
     #[arg(long, help_heading = "Mutators")]
     pub mutator_only: bool,

@@ -4,6 +4,7 @@ use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 
+use crate::cmd::exit::Failure;
 use crate::config::env::Environment;
 use crate::config::options::{CustomOptions, KillerbeezOptions, PythonOptions};
 
@@ -28,7 +29,24 @@ pub(crate) fn options(env: &Environment, about: &About<'_>) -> CustomOptions {
         late_send: env.flag(&["AFL_CUSTOM_MUTATOR_LATE_SEND"]),
         keep_original: env.flag(&["AFL_POST_PROCESS_KEEP_ORIGINAL"]),
         debug: env.flag(&["AFL_DEBUG"]),
+        by_message: false,
         info: info(env, about),
+    }
+}
+
+/// Whether mutators get one message of an input at a time: what `--net` and `--mutator-sees` say.
+pub(crate) fn by_message(net: Option<&str>, sees: Option<&str>) -> Result<bool, Failure> {
+    match (net, sees) {
+        (None, Some(_)) => {
+            let remedy = "leave it out, or name the socket of the target, for example --net tcp:80";
+            Err(Failure::usage("--mutator-sees without --net: inputs are no messages", remedy))
+        }
+        (_, Some("session")) => Ok(false),
+        (net, None | Some("message")) => Ok(net.is_some()),
+        (_, Some(other)) => {
+            let cause = format!("--mutator-sees {other} is not known");
+            Err(Failure::usage(cause, "write --mutator-sees message or --mutator-sees session"))
+        }
     }
 }
 

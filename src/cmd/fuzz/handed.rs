@@ -218,6 +218,12 @@ const TABLE: &[OptionRow] = &[
     no_job(row(&["--mutator-options"], Workers::Get, Pastis::Gets)),
     no_job(row(&["--mutator-dir"], Workers::Get, Pastis::Gets)),
     row(&["--mutator-ratio"], Workers::Get, Pastis::Gets),
+    too(
+        &["--mutator-sees"],
+        Workers::Get,
+        Pastis::Gets,
+        Triage::Value(|c| c.args.mutator_sees.clone().map(Into::into)),
+    ),
     no_job(row(
         &["--mutator-only"],
         Workers::Refused(&ONE_SEQUENCE),

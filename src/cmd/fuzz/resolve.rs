@@ -84,6 +84,7 @@ pub fn resolve(
     let mutation = mutation(&args, env, main_node)?;
     let (libraries, killerbeez) = mutators::mutators(&args, env)?;
     custom.libraries.extend(libraries);
+    custom.by_message = custom::by_message(args.net.as_deref(), args.mutator_sees.as_deref())?;
     custom.killerbeez =
         KillerbeezOptions { max_len: mutation.max_len, fixed_seed: rng_seed, ..killerbeez };
     let triage = triage::options(&args, env, &output, &target, &custom)?;

@@ -58,6 +58,9 @@ pub(super) struct Args {
     /// Inputs come over this socket of the target, as with ffuzz --net
     #[arg(long, value_name = "SOCKET")]
     pub(super) net: Option<String>,
+    /// What mutators get of an input, as with ffuzz --mutator-sees
+    #[arg(long, value_name = "WHAT")]
+    pub(super) mutator_sees: Option<String>,
     /// File that the target reads, if it is not named by @@
     #[arg(short, value_name = "FILE")]
     pub(super) file: Option<OsString>,

@@ -35,6 +35,7 @@ pub(super) fn with_recorded(
         args.memory = args.memory.or(used.memory);
         args.guard_heap |= used.guard_heap;
         args.net = args.net.or(used.net);
+        args.mutator_sees = args.mutator_sees.or(used.mutator_sees);
         args.sanitizer = args.sanitizer.or(used.sanitizer.into_iter().next());
     }
     (args, environment)
@@ -51,7 +52,9 @@ pub(super) fn plan(
     let target = target(args, environment, command(args, folders)?)?;
     let about = About { command: &target.command, file: target.file.as_deref(), out: None };
     // Those that only make inputs are not called here.
-    let mutators = CustomOptions { only: false, ..custom::options(environment, &about) };
+    let by_message = custom::by_message(args.net.as_deref(), args.mutator_sees.as_deref())?;
+    let mutators =
+        CustomOptions { only: false, by_message, ..custom::options(environment, &about) };
     let url = args.collector.as_ref();
     let options = PlanOptions {
         sanitizer: args.sanitizer.clone(),

@@ -7,9 +7,10 @@
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use std::hash::{DefaultHasher, Hash, Hasher};
-use std::ops::ControlFlow;
+use std::ops::{ControlFlow, Range};
 
 use crate::comparison::{ComparisonKind, Place};
+use crate::messages;
 
 /// Runs for one operand, see [`solve`].
 pub(crate) const MOST_ATTEMPTS: usize = 3000;
@@ -259,7 +260,7 @@ impl Dependent {
 pub fn solve(
     input: &[u8],
     dependent: &Dependent,
-    max_len: usize,
+    (max_len, has_messages): (usize, bool),
     run: &mut Attempt<'_>,
 ) -> ControlFlow<()> {
     // Solvers come to the same input in different ways.
@@ -273,12 +274,12 @@ pub fn solve(
         }
     };
     let run: &mut Attempt<'_> = &mut run_once;
-    change_length(input, dependent, max_len, run)?;
+    change_length(input, dependent, (max_len, has_messages), run)?;
     let movers = dependent.movers();
     if movers.is_empty() {
         return ControlFlow::Continue(());
     }
-    write_digits(input, dependent, &movers, run)?;
+    write_digits(input, dependent, (&movers, has_messages), run)?;
     let windows = windows(input.len(), &movers);
     for window in &windows {
         invert(input, dependent, *window, run)?;
@@ -302,26 +303,38 @@ pub fn solve(
 /// The input with more bytes at a place, which are as the last one before it, or with fewer before it. At the end, bytes
 /// of the input come again. None if there are not so many.
 #[must_use]
-pub(crate) fn resized(input: &[u8], at: usize, by: i128) -> Option<Vec<u8>> {
+pub(crate) fn resized(input: &[u8], at: usize, by: i128, has_messages: bool) -> Option<Vec<u8>> {
     let count = usize::try_from(by.unsigned_abs()).ok().filter(|count| *count <= LARGEST_GROWTH)?;
     let (before, after) = input.split_at_checked(at)?;
-    let mut bytes = before.to_vec();
     if by < 0 {
-        bytes.truncate(at.checked_sub(count)?);
-    } else if after.is_empty() {
-        bytes.extend(input.iter().cycle().take(count));
-    } else {
-        bytes.extend(std::iter::repeat_n(*before.last()?, count));
+        return replaced(input, at.checked_sub(count)?..at, b"", has_messages);
     }
-    bytes.extend_from_slice(after);
-    Some(bytes)
+    let bytes: Vec<u8> = match after.is_empty() {
+        true => input.iter().copied().cycle().take(count).collect(),
+        false => vec![*before.last()?; count],
+    };
+    replaced(input, at..at, &bytes, has_messages)
+}
+
+/// The input with other bytes in the place of some. None if these are no part of a message of a list.
+fn replaced(
+    input: &[u8],
+    range: Range<usize>,
+    bytes: &[u8],
+    has_messages: bool,
+) -> Option<Vec<u8>> {
+    if !has_messages {
+        return Some([&input[..range.start], bytes, &input[range.end..]].concat());
+    }
+    let mut out = Vec::new();
+    messages::edit(input, (range.start, range.len()), bytes, &mut out).then_some(out)
 }
 
 /// An operand that follows the length of the input, or of a part of it.
 fn change_length(
     input: &[u8],
     dependent: &Dependent,
-    max_len: usize,
+    (max_len, has_messages): (usize, bool),
     run: &mut Attempt<'_>,
 ) -> ControlFlow<()> {
     let Some(Growth { at, value }) = dependent.growth else { return ControlFlow::Continue(()) };
@@ -331,7 +344,7 @@ fn change_length(
         if slope == 0 || difference % slope != 0 {
             continue;
         }
-        let bytes = resized(input, at, difference / slope);
+        let bytes = resized(input, at, difference / slope, has_messages);
         if let Some(bytes) = bytes.filter(|bytes| bytes.len() <= max_len) {
             run(&bytes, "length")?;
         }
@@ -343,7 +356,7 @@ fn change_length(
 fn write_digits(
     input: &[u8],
     dependent: &Dependent,
-    movers: &[usize],
+    (movers, has_messages): (&[usize], bool),
     run: &mut Attempt<'_>,
 ) -> ControlFlow<()> {
     let (at, all) = (movers[0], mask(dependent.bytes));
@@ -394,8 +407,9 @@ fn write_digits(
                 ([text, b" "].concat(), end + 1),
             ] {
                 let end = end.min(input.len());
-                let bytes = [&input[..at], &text, &input[end..]].concat();
-                run(&bytes, "digits")?;
+                if let Some(bytes) = replaced(input, at..end, &text, has_messages) {
+                    run(&bytes, "digits")?;
+                }
             }
         }
     }
@@ -647,7 +661,8 @@ mod tests {
             growth: None,
         };
         let moved = (1..=input.len()).rev().find_map(|at| {
-            let seen = operands(&resized(input, at, 1)?).filter(|seen| seen[0] != start[0])?;
+            let seen =
+                operands(&resized(input, at, 1, false)?).filter(|seen| seen[0] != start[0])?;
             Some(Growth { at, value: seen[0] })
         });
         dependent.growth = moved;
@@ -666,7 +681,7 @@ mod tests {
             ComparisonKind::Equal => std::cmp::Ordering::Equal == a.cmp(&b),
             _ => dependent.rank(a) < dependent.rank(b),
         };
-        let _ = solve(input, &dependent, 1 << 20, &mut |input, _| {
+        let _ = solve(input, &dependent, (1 << 20, false), &mut |input, _| {
             count += 1;
             if count > MOST_ATTEMPTS {
                 return ControlFlow::Break(());

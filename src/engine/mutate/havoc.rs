@@ -74,12 +74,12 @@ impl HavocContext<'_> {
 
 /// Changes `input`, a copy of the seed, and returns the number of stacked changes (`rep:`). The
 /// result keeps to the limits of `context` even if the seed did not. `foreign` may change the input
-/// before each step; it keeps to the limits, too.
+/// before each step, and returns whether it may have; it keeps to the limits, too.
 pub fn havoc(
     rng: &mut Rng,
     input: &mut Buffer,
     context: &HavocContext<'_>,
-    mut foreign: impl FnMut(&mut Vec<u8>),
+    mut foreign: impl FnMut(&mut Vec<u8>) -> bool,
 ) -> u32 {
     fit(rng, input, context);
     let count = if context.gentle {
@@ -95,7 +95,9 @@ pub fn havoc(
         (false, true) => &EXPLOIT,
     };
     for _ in 0..count {
-        input.change(&mut foreign);
+        if input.change(&mut foreign) && context.messages {
+            input.reframe();
+        }
         change(rng, input, context, table);
     }
     count

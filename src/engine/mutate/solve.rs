@@ -1,11 +1,14 @@
 //! Edits of an input that may flip a comparison of its run: where one operand is a copy of bytes of the input, the
 //! other one takes its place (input-to-state correspondence: Aschermann and others, REDQUEEN, NDSS 2019).
 
+use std::ops::Range;
+
 use memchr::{memchr_iter, memchr2_iter};
 use rustc_hash::{FxHashMap as HashMap, FxHashSet as HashSet};
 
 use super::{Rng, below};
 use crate::comparison::{Comparison, ComparisonKind, ComparisonLog, Occurrences, Operand, Place};
+use crate::messages;
 
 /// Edits of one input.
 const MOST_EDITS: usize = 4096;
@@ -28,6 +31,8 @@ pub struct Edit {
     pub at: usize,
     pub removed: usize,
     pub inserted: Box<[u8]>,
+    /// It is one of a message of a list.
+    pub is_of_list: bool,
     /// Which kind of operand it solves, for the table of yields.
     pub op: &'static str,
     /// The comparison that it may flip.
@@ -38,6 +43,10 @@ pub struct Edit {
 impl Edit {
     /// Writes the changed input.
     pub(crate) fn apply(&self, input: &[u8], out: &mut Vec<u8>) {
+        if self.is_of_list {
+            messages::edit(input, (self.at, self.removed), &self.inserted, out);
+            return;
+        }
         out.clear();
         out.extend_from_slice(&input[..self.at]);
         out.extend_from_slice(&self.inserted);
@@ -59,12 +68,15 @@ pub struct Logged<'a> {
     /// like one. As long as the input.
     pub colored: &'a [u8],
     pub colored_log: ComparisonLog<'a>,
+    /// Inputs are lists of messages.
+    pub messages: bool,
 }
 
 /// All edits of the input for the open comparisons of its run, each once.
 #[must_use]
 pub fn edits(run: Logged<'_>, is_open: impl Fn(Place, ComparisonKind) -> bool) -> Vec<Edit> {
-    let Logged { input, log, colored, colored_log } = run;
+    let Logged { input, log, colored, colored_log, messages } = run;
+    let bodies = messages::bodies(input).take_while(|_| messages).collect();
     let mut occurrences = Occurrences::default();
     let pairs = log.iter().zip(colored_log.iter());
     let pairs = pairs.map(|(plain, colored)| (occurrences.place(&plain), plain, colored));
@@ -72,7 +84,8 @@ pub fn edits(run: Logged<'_>, is_open: impl Fn(Place, ComparisonKind) -> bool) -
     let (at, kind) = (Place { site: 0, occurrence: 0 }, ComparisonKind::Equal);
     let (searched, known) = (0, HashSet::default());
     let (edits, is_partial) = (Vec::new(), log.is_partial());
-    let mut solver = Solver { input, colored, at, kind, is_partial, searched, edits, known };
+    let mut solver =
+        Solver { input, bodies, colored, at, kind, is_partial, searched, edits, known };
     let (mut seen, mut of_site) = (HashSet::default(), HashMap::<u32, usize>::default());
     for (place, plain, colored) in open {
         let count = of_site.entry(plain.site).or_default();
@@ -113,6 +126,8 @@ pub(crate) fn colorize(bytes: &mut [u8], rng: &mut Rng) {
 
 struct Solver<'a> {
     input: &'a [u8],
+    /// Where its messages are, if it is a list of them.
+    bodies: Vec<Range<usize>>,
     colored: &'a [u8],
     /// The comparison at work.
     at: Place,
@@ -175,7 +190,7 @@ impl Solver<'_> {
         wanted.iter().for_each(|to| self.number(from, *to, bytes, "copy"));
         if from == 0 && (1..256).contains(&to) && kind == ComparisonKind::Equal {
             // A text that ends: the next byte is added.
-            self.add(self.input.len(), 0, &[to as u8], "copy");
+            self.append(&[to as u8], "copy");
         }
         if kind != ComparisonKind::Float {
             self.digits(from, &wanted);
@@ -265,7 +280,7 @@ impl Solver<'_> {
         if from.is_empty() || to.is_empty() {
             // At the end of the input there is nothing more of it.
             if !to.is_empty() {
-                self.add(self.input.len(), 0, to, "text");
+                self.append(to, "text");
             }
             return;
         }
@@ -290,12 +305,26 @@ impl Solver<'_> {
         places
     }
 
-    fn add(&mut self, at: usize, removed: usize, inserted: &[u8], op: &'static str) {
+    /// Adds bytes at the end of the input, or of each message.
+    fn append(&mut self, inserted: &[u8], op: &'static str) {
+        let ends = self.bodies.iter().map(|body| body.end).take(MOST_PLACES);
+        let ends: Vec<usize> = ends.collect();
+        let end = ends.is_empty().then_some(self.input.len());
+        end.into_iter().chain(ends).for_each(|end| self.add(end, 0, inserted, op));
+    }
+
+    fn add(&mut self, at: usize, mut removed: usize, inserted: &[u8], op: &'static str) {
+        let is_of_list = !self.bodies.is_empty();
+        if is_of_list {
+            let body = self.bodies.get(self.bodies.partition_point(|body| body.end < at));
+            let Some(body) = body.filter(|body| body.start <= at) else { return };
+            removed = removed.min(body.end - at);
+        }
         let changes = self.input[at..at + removed] != *inserted;
         let is_full = self.edits.len() >= MOST_EDITS;
         if changes && !is_full && self.known.insert((at, removed, inserted.into())) {
             let (inserted, place, kind) = (inserted.into(), self.at, self.kind);
-            self.edits.push(Edit { at, removed, inserted, op, place, kind });
+            self.edits.push(Edit { at, removed, inserted, is_of_list, op, place, kind });
         }
     }
 }
@@ -357,7 +386,10 @@ mod tests {
         let mut entry = [7u32.to_le_bytes(), how.to_le_bytes()].concat();
         entry.extend([a, b].map(u64::to_le_bytes).concat());
         let log = ComparisonLog::new(&entry, arena, false);
-        let edits = edits(Logged { input, log, colored: input, colored_log: log }, |_, _| true);
+        let edits = edits(
+            Logged { input, log, colored: input, colored_log: log, messages: false },
+            |_, _| true,
+        );
         let apply = |edit: &Edit| {
             let mut out = Vec::new();
             edit.apply(input, &mut out);
@@ -438,6 +470,7 @@ mod tests {
             log: plain.view(),
             colored: b"abcdefghi",
             colored_log: other.view(),
+            messages: false,
         };
         let edits = edits(run, |_, _| true);
         assert_eq!(edits.len(), 1, "{edits:?}");
@@ -454,7 +487,7 @@ mod tests {
         }
         let began = std::time::Instant::now();
         let log = log.view();
-        let run = Logged { input: &input, log, colored: &input, colored_log: log };
+        let run = Logged { input: &input, log, colored: &input, colored_log: log, messages: false };
         assert!(edits(run, |_, _| true).is_empty());
         // Without a bound: half an hour.
         assert!(began.elapsed() < std::time::Duration::from_secs(20), "{:?}", began.elapsed());

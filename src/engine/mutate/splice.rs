@@ -1,6 +1,7 @@
 //! Splice: the head of one input joined with the tail of another.
 
 use super::{Rng, index};
+use crate::messages::{messages, push};
 
 /// Joins the head of `base` with the tail of `other` in `out`. The cut lies after the first and
 /// not after the last byte in which they differ, so the result equals neither. False, and `out`
@@ -11,6 +12,25 @@ pub fn splice(rng: &mut Rng, base: &[u8], other: &[u8], out: &mut Vec<u8>) -> bo
     out.clear();
     out.extend_from_slice(&base[..cut]);
     out.extend_from_slice(&other[cut..]);
+    true
+}
+
+/// The same of lists of messages: the head of one up to within a message, and the tail of the other from within one of
+/// its messages on. If the two hardly differ, the other's comes whole. False if an input has no message.
+pub fn splice_lists(rng: &mut Rng, base: &[u8], other: &[u8], out: &mut Vec<u8>) -> bool {
+    let [base, other] = [base, other].map(|input| messages(input).collect::<Vec<_>>());
+    if base.is_empty() || other.is_empty() {
+        return false;
+    }
+    let (last, first) = (index(rng, base.len()), index(rng, other.len()));
+    let mut joined = Vec::new();
+    if !splice(rng, base[last].bytes, other[first].bytes, &mut joined) {
+        joined.extend_from_slice(other[first].bytes);
+    }
+    out.clear();
+    base[..last].iter().for_each(|message| push(out, message.connection, message.bytes));
+    push(out, other[first].connection, &joined);
+    other[first + 1..].iter().for_each(|message| push(out, message.connection, message.bytes));
     true
 }
 
@@ -40,6 +60,20 @@ mod tests {
         assert!(!splice(&mut rng, b"abcd", b"abcdefgh", &mut out));
         assert!(!splice(&mut rng, b"", b"abc", &mut out));
         assert_eq!(out, b"kept");
+    }
+
+    #[test]
+    fn lists_are_joined_within_messages() {
+        let (mut rng, mut out) = (Rng::seed_from_u64(0), Vec::new());
+        let (base, other) = (b"\x01\0\0\0a\x04\0\0\0bcde", b"\x04\0\0\x01vwxy\x01\0\0\0z");
+        let mut seen = Vec::new();
+        for _ in 0..50 {
+            assert!(splice_lists(&mut rng, base, other, &mut out));
+            assert_eq!(crate::messages::list(messages(&out)), out);
+            seen.push(out.clone());
+        }
+        assert!(seen.contains(&b"\x01\0\0\0a\x04\0\0\x01bcxy\x01\0\0\0z".to_vec()), "{seen:?}");
+        assert!(!splice_lists(&mut rng, b"", other, &mut out));
     }
 
     proptest! {

@@ -7,9 +7,10 @@ use std::time::Duration;
 use super::batches::run_producer;
 use super::produce::{Materials, Producer, Tools};
 use super::{Stage, StageEnd};
-use crate::corpus::{Origin, SeedId};
+use crate::corpus::{Origin, SeedId, Step};
 use crate::fuzzer::door::Door;
 use crate::fuzzer::{Fuzzer, Tactic};
+use crate::messages;
 use crate::mutate::Candidate;
 use crate::mutate::deterministic::Deterministic;
 use crate::mutate::foreign::Made;
@@ -93,8 +94,14 @@ impl Producer for Steps {
             return Made::Over;
         }
         self.done += 1;
-        let step = self.steps.next(from.input, from.dictionary, &mut out.bytes);
-        let Some(step) = step else { return Made::Over };
+        let step = loop {
+            match self.steps.next(from.input, from.dictionary, &mut out.bytes) {
+                None => return Made::Over,
+                Some(Step::At { pos, .. })
+                    if from.messages && !is_within_message(from.input, pos as usize, out) => {}
+                Some(step) => break step,
+            }
+        };
         out.origin = Origin { parent: from.seed, other: None, step, by: 0 };
         Made::Input
     }
@@ -110,6 +117,17 @@ impl Producer for Steps {
     fn report(&mut self, changed: bool) {
         self.steps.report(changed);
     }
+}
+
+/// Whether a step leaves the words of a list of messages alone. The word of a message that gets more bytes follows.
+fn is_within_message(list: &[u8], pos: usize, out: &mut Candidate) -> bool {
+    let Some(more) = out.bytes.len().checked_sub(list.len()) else { return false };
+    if more == 0 {
+        return messages::has_words(list, &out.bytes);
+    }
+    let pos = pos.min(list.len());
+    let inserted = out.bytes[pos..pos + more].to_vec();
+    messages::edit(list, (pos, 0), &inserted, &mut out.bytes)
 }
 
 fn suspend<M>(fuzzer: &mut Fuzzer<M>, id: SeedId, steps: Deterministic) {
@@ -132,17 +150,15 @@ mod tests {
     use crate::mutate::foreign::NoMutators;
     use rand_core::SeedableRng;
 
-    #[test]
-    fn a_walk_in_slices_makes_every_candidate_once() {
-        let dictionary = Dictionary::default();
-        let from = Materials {
+    fn materials(dictionary: &Dictionary) -> Materials<'_> {
+        Materials {
             seed: SeedId(0),
             input: b"seed",
             text: true,
             messages: false,
             words: false,
             lengths: &[],
-            dictionary: &dictionary,
+            dictionary,
             donors: Donors::default(),
             min_len: 1,
             max_len: 1024,
@@ -151,7 +167,38 @@ mod tests {
             climbing: false,
             exploit: false,
             spent: Duration::ZERO,
-        };
+        }
+    }
+
+    #[test]
+    fn steps_of_a_list_keep_its_words() {
+        let list = b"\x02\0\0\0ab\x01\0\0\x01c";
+        let mut dictionary = Dictionary::default();
+        dictionary.add_user([crate::mutate::dictionary::Token::new(b"token").unwrap()]);
+        let mut rng = Rng::seed_from_u64(1);
+        let from = Materials { input: list, messages: true, ..materials(&dictionary) };
+        let steps = Deterministic::new(list.len(), &dictionary, false);
+        let slice = Budget::of_runs(u64::MAX);
+        let mut producer = Steps { steps, done: 0, slice, is_paused: false };
+        let (mut out, mut longer) = (Candidate::default(), Vec::new());
+        let buffer = &mut Buffer::default();
+        let mut tools = Tools { mutators: &mut NoMutators, rng: &mut rng, buffer };
+        while producer.next(&from, &mut tools, &mut out) == Made::Input {
+            let made = &out.bytes;
+            let all: Vec<_> = messages::messages(made).collect();
+            assert_eq!((all.len(), messages::list(all.iter().copied())), (2, made.clone()));
+            assert_eq!([all[0].connection, all[1].connection], [0, 1]);
+            longer.extend((made.len() == list.len() + 5).then(|| made.clone()));
+        }
+        for wanted in [&b"\x07\0\0\0abtoken\x01\0\0\x01c"[..], b"\x02\0\0\0ab\x06\0\0\x01tokenc"] {
+            assert!(longer.contains(&wanted.to_vec()), "{longer:?}");
+        }
+    }
+
+    #[test]
+    fn a_walk_in_slices_makes_every_candidate_once() {
+        let dictionary = Dictionary::default();
+        let from = materials(&dictionary);
         let mut rng = Rng::seed_from_u64(1);
         let mut made = |slice: u64| {
             let (mut all, mut out) = (Vec::new(), Candidate::default());

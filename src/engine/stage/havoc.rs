@@ -104,23 +104,25 @@ pub(super) fn stack(
         let foreign = |bytes: &mut Vec<u8>| {
             if pause > 0 {
                 pause -= 1;
-                return;
+                return false;
             }
             by |= mutators.havoc(bytes, from.max_len);
             pause = mutators.havoc_pause();
+            true
         };
         let count = havoc(rng, buffer, &context, foreign);
         mutators.havoc_paused(pause);
         count
     } else {
-        havoc(rng, buffer, &context, |_| {})
+        havoc(rng, buffer, &context, |_| false)
     };
     buffer.hand_over(&mut out.bytes);
     let step = Step::Stacked { op, count };
     out.origin = Origin { parent: from.seed, other: base.other, step, by };
 }
 
-/// Applies one change, seldom a few, for a foreign mutator that requests it during its own call.
+/// Applies one change, seldom a few, for a foreign mutator that requests it during its own call. Its bytes may be one
+/// message, so they are not taken for a list.
 pub(super) fn change(
     from: &Materials<'_>,
     rng: &mut Rng,
@@ -130,9 +132,9 @@ pub(super) fn change(
 ) {
     let donor = from.donors.pick(rng).map(|(_, bytes)| bytes);
     buffer.set(bytes, &[]);
-    let context =
-        HavocContext { gentle: true, min_len: 1, max_len, words: false, ..context(from, donor) };
-    havoc(rng, buffer, &context, |_| {});
+    let from = &Materials { words: false, messages: false, ..*from };
+    let context = HavocContext { gentle: true, min_len: 1, max_len, ..context(from, donor) };
+    havoc(rng, buffer, &context, |_| false);
     buffer.hand_over(bytes);
 }
 

@@ -77,13 +77,14 @@ impl<D: Door> Stage<D> for Lengths {
         let edges = fuzzer.corpus[id].trace.to_vec();
         let budget = budget.longest();
         let mut trial = Trial { door, candidate, edges, runs: 0, begin, taken_before, budget };
-        let mut found = Vec::new();
+        // The words of messages are kept right as well, and no others are looked for in their place.
+        let has_messages = trial.door.fuzzer().mutation.messages;
+        let mut found: Vec<Length> =
+            messages::framing(&input).take_while(|_| has_messages).collect();
         let end = measure(&mut trial, &input, &mut found);
         let done = taken(door).since(taken_before);
         let fuzzer = door.fuzzer_mut();
-        if fuzzer.mutation.messages {
-            found.retain(|length| !messages::framing(&input).any(|word| word.overlaps(*length)));
-        }
+        found.retain(|length| !messages::is_framing(length));
         // Also what was found until a stop.
         fuzzer.corpus[id].lengths = found.into();
         fuzzer.measuring.spent = fuzzer.measuring.spent.and(done);
@@ -204,7 +205,7 @@ fn search<D: Door>(
     let least = (trial.edges.len() / LOSS_ONE_OF).max(LEAST_LOSS);
     let mut losses = HashMap::new();
     for length in suspects(input, width) {
-        if found.len() >= MOST_LENGTHS {
+        if found.iter().filter(|length| !messages::is_framing(length)).count() >= MOST_LENGTHS {
             break;
         }
         if found.iter().any(|other| other.overlaps(length)) {

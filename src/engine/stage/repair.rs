@@ -3,7 +3,7 @@
 
 use std::ops::Range;
 
-use super::comparisons::{are_solved, logged, origin, try_out};
+use super::comparisons::{add_at_end, are_solved, logged, origin, try_out};
 use crate::comparison::{ComparisonLog, Occurrences, Operand, Place};
 use crate::corpus::SeedId;
 use crate::executor::ExitKind;
@@ -224,7 +224,9 @@ impl<D: Door, C> Asking<'_, D, C> {
             Operand::Bytes(_) => None,
         };
         let usual = self.ask(input.to_vec(), value)?;
-        let longer = self.ask([input, b"x"].concat(), value)?;
+        let mut longer = input.to_vec();
+        add_at_end(self.door.fuzzer().mutation.messages, &mut longer, b"x");
+        let longer = self.ask(longer, value)?;
         let is_next = |(usual, longer): (u64, u64)| longer == usual.wrapping_add(1);
         Ok(usual.zip(longer).is_some_and(is_next))
     }

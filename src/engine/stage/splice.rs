@@ -12,7 +12,7 @@ use crate::corpus::SeedId;
 use crate::fuzzer::door::Door;
 use crate::mutate::donors::DONOR_ATTEMPTS;
 use crate::mutate::foreign::{ForeignMutators, Made};
-use crate::mutate::splice::splice;
+use crate::mutate::splice::{splice, splice_lists};
 use crate::mutate::{Candidate, Rng};
 use crate::schedule::Budget;
 
@@ -61,7 +61,11 @@ impl Joins {
         self.other = (0..DONOR_ATTEMPTS).find_map(|_| {
             let (id, bytes) = from.donors.pick(rng)?;
             let joined = &mut self.joined;
-            let fits = splice(rng, from.input, bytes, joined) && joined.len() <= from.max_len;
+            let is_joined = match from.messages {
+                true => splice_lists(rng, from.input, bytes, joined),
+                false => splice(rng, from.input, bytes, joined),
+            };
+            let fits = is_joined && joined.len() <= from.max_len;
             fits.then_some(id)
         });
     }

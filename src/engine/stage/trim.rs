@@ -183,9 +183,15 @@ fn trim_blocks<D: Door>(door: &mut D, work: &mut Work, limit: Limit) -> Result<S
         if only_coarse && trim.is_finer_than(COARSE) {
             break;
         }
+        let block = if is_list { messages::within(&work.input, block) } else { block };
+        if block.is_empty() {
+            trim.rejected();
+            continue;
+        }
         buffer.set(&work.input, &work.lengths);
         buffer.close_gap(block.start, block.len());
-        work.candidate.bytes.copy_from_slice(&buffer);
+        work.candidate.bytes.clear();
+        work.candidate.bytes.extend_from_slice(&buffer);
         if door.try_out(&work.candidate)? == Some(work.wanted) {
             std::mem::swap(&mut work.input, &mut work.candidate.bytes);
             work.lengths = buffer.lengths().into();

@@ -1,6 +1,8 @@
 //! Inputs of several parts, as Killerbeez writes them: a JSON array of strings with hexadecimal
 //! numbers, `["::MEM::414243", "::MEM::4445"]`.
 
+use ffuzz_engine::messages::Message;
+
 /// What every part begins with.
 const MARK: &str = "::MEM::";
 
@@ -22,6 +24,16 @@ pub(super) fn push(out: &mut Vec<u8>, index: usize, part: &[u8]) {
         out.push(DIGITS[usize::from(byte & 15)]);
     }
     out.push(b'"');
+}
+
+/// The messages as parts.
+pub(super) fn array<'a>(messages: impl Iterator<Item = Message<'a>>) -> Vec<u8> {
+    let mut out = Vec::new();
+    for (index, message) in messages.enumerate() {
+        push(&mut out, index, message.bytes);
+    }
+    close(&mut out);
+    out
 }
 
 /// To be called after the last part.

@@ -208,6 +208,47 @@ fn parts_are_made_one_by_one() {
     assert!(made[0].starts_with(r#"["::MEM::43","#));
 }
 
+/// Messages `a`, none, `bc` and `def`, the last of another connection.
+const LIST: &[u8] = b"\x01\0\0\0a\0\0\0\0\x02\0\0\0bc\x03\0\0\x01def";
+
+#[test]
+fn a_module_of_one_part_changes_one_message_after_the_other() {
+    let modules = Modules::new();
+    let mut counter = modules.open("COUNTER").by_message(true);
+    counter.check(LIST).unwrap();
+    let mut all = Vec::new();
+    // Turns of two inputs, with restarts between them.
+    for _ in 0..20 {
+        let (made, failure) = stage_on(&mut counter, SEED, LIST, 2);
+        assert_eq!(failure, None);
+        all.extend(made);
+        let stored = serde_json::to_string(&[counter.states().unwrap().stored()]).unwrap();
+        counter = modules.open("COUNTER").by_message(true);
+        counter.states_mut().unwrap().restore(&serde_json::from_str::<Vec<_>>(&stored).unwrap());
+    }
+    all.sort();
+    let with = |number: usize, text: String| {
+        let mut out = Vec::new();
+        replace(LIST, number, text.as_bytes(), &mut out);
+        String::from_utf8(out).unwrap()
+    };
+    let wanted = [(0, ""), (2, "c"), (3, "ef")];
+    let wanted =
+        wanted.map(|(number, rest)| (0..5).map(move |c| with(number, format!("{c}{rest}"))));
+    let mut wanted: Vec<String> = wanted.into_iter().flatten().collect();
+    wanted.sort();
+    assert_eq!(all, wanted);
+}
+
+#[test]
+fn a_module_of_several_parts_changes_all_messages() {
+    let list = b"\x01\0\0\0a\x02\0\0\x01bc\x03\0\0\0def";
+    let mut parts = Modules::new().open("PARTS").by_message(true);
+    let (made, failure) = stage_on(&mut parts, SEED, list, 9);
+    assert_eq!((made.len(), failure), (5, None));
+    assert_eq!(made[0], "\x01\0\0\0A\x02\0\0\x01AA\x03\0\0\0AAA");
+}
+
 #[test]
 fn an_error_ends_the_work_on_that_seed() {
     let mut fails = Modules::new().open("FAILS");

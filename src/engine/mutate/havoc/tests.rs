@@ -97,7 +97,8 @@ fn an_empty_seed_gives_candidates_too() {
     for text in [false, true] {
         let mut bytes = Buffer::default();
         assert!(
-            havoc(&mut rng, &mut bytes, &HavocContext { text, ..context(&dictionary) }, |_| {}) > 0
+            havoc(&mut rng, &mut bytes, &HavocContext { text, ..context(&dictionary) }, |_| false)
+                > 0
         );
         assert!(!bytes.is_empty());
     }
@@ -109,7 +110,7 @@ fn gentle_candidates_have_one_or_two_changes_mostly() {
     let mut rng = Rng::seed_from_u64(6);
     let context = HavocContext { gentle: true, ..context(&dictionary) };
     let counts: Vec<u32> = (0..1000)
-        .map(|_| havoc(&mut rng, &mut Buffer::new(&[0; 8], &[]), &context, |_| {}))
+        .map(|_| havoc(&mut rng, &mut Buffer::new(&[0; 8], &[]), &context, |_| false))
         .collect();
     let at_most = |most| counts.iter().filter(|count| **count <= most).count();
     assert!((450..550).contains(&at_most(1)) && (700..800).contains(&at_most(2)));
@@ -123,7 +124,7 @@ fn the_stack_grows_with_its_power() {
     let mut highest = |stack_power| {
         let context = HavocContext { stack_power, ..context(&dictionary) };
         (0..500)
-            .map(|_| havoc(&mut rng, &mut Buffer::new(&[0; 8], &[]), &context, |_| {}))
+            .map(|_| havoc(&mut rng, &mut Buffer::new(&[0; 8], &[]), &context, |_| false))
             .max()
             .unwrap()
     };
@@ -138,7 +139,7 @@ fn equal_random_states_give_equal_candidates() {
     let run = || {
         let (mut rng, mut bytes) = (Rng::seed_from_u64(7), Buffer::new(b"GET / HTTP/1.1", &[]));
         for _ in 0..50 {
-            havoc(&mut rng, &mut bytes, &context(&dictionary), |_| {});
+            havoc(&mut rng, &mut bytes, &context(&dictionary), |_| false);
         }
         bytes.into_bytes()
     };
@@ -188,7 +189,7 @@ proptest! {
         let mut rng = Rng::seed_from_u64(state);
         let mut bytes = Buffer::new(&seed, &[]);
         for _ in 0..20 {
-            havoc(&mut rng, &mut bytes, &context, |_| {});
+            havoc(&mut rng, &mut bytes, &context, |_| false);
             let floor = min_len.max(1);
             prop_assert!((floor..=max_len.max(floor)).contains(&bytes.len()));
         }

@@ -16,6 +16,7 @@ use crate::corpus::{Origin, SeedId, Step};
 use crate::fuzzer::comparing::{Coloring, Copies, CopiesPhase, Editing};
 use crate::fuzzer::door::Door;
 use crate::fuzzer::{Effort, Fuzzer};
+use crate::messages;
 use crate::mutate::Candidate;
 use crate::mutate::foreign::Made;
 use crate::mutate::solve::{Edit, Logged, colorize, edits};
@@ -100,6 +101,9 @@ fn color<D: Door>(
         limit.check(door)?;
         let mut candidate = colored.clone();
         colorize(&mut candidate[part.clone()], &mut door.fuzzer_mut().rng);
+        if door.fuzzer().mutation.messages {
+            messages::keep_words(colored, &mut candidate);
+        }
         *runs_left -= 1;
         let Some(part) = parts.pop_front().filter(|_| candidate != *colored) else { continue };
         let same = |log: ComparisonLog<'_>| (log.path() == path).then(|| log.own_copy());
@@ -119,7 +123,8 @@ fn color<D: Door>(
 /// The edits that both runs show, and which of them are tried with the log.
 fn edit<D: Door>(door: &D, input: &[u8], coloring: &Coloring) -> Editing {
     let (log, colored_log) = (coloring.log.view(), coloring.colored_log.view());
-    let run = Logged { input, log, colored: &coloring.colored, colored_log };
+    let messages = door.fuzzer().mutation.messages;
+    let run = Logged { input, log, colored: &coloring.colored, colored_log, messages };
     let results = &door.fuzzer().learned.results;
     // A switch is open as long as it has cases.
     let is_left = |place, kind| {

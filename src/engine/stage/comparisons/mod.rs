@@ -21,6 +21,7 @@ use crate::fuzzer::comparing::{
 };
 use crate::fuzzer::door::{Door, Part, Run};
 use crate::fuzzer::{Effort, Fuzzer};
+use crate::messages;
 use crate::mutate::foreign::ForeignMutators;
 use crate::mutate::{Candidate, below};
 use crate::runner::SLOWER;
@@ -295,7 +296,17 @@ fn solve<D: Door>(door: &mut D, work: &mut Work, limit: Limit) -> Result<(), Sto
 fn extend<D: Door>(door: &mut D, bytes: &mut Vec<u8>) {
     let fuzzer = door.fuzzer_mut();
     let count = EXTENSION.min(fuzzer.mutation.max_len.saturating_sub(bytes.len()));
-    bytes.extend((0..count).map(|_| b'a' + below(&mut fuzzer.rng, 26) as u8));
+    let more: Vec<u8> = (0..count).map(|_| b'a' + below(&mut fuzzer.rng, 26) as u8).collect();
+    add_at_end(fuzzer.mutation.messages, bytes, &more);
+}
+
+/// Adds bytes at the end of an input: to its last message if it is a list of them.
+pub(super) fn add_at_end(has_messages: bool, bytes: &mut Vec<u8>, more: &[u8]) {
+    let mut longer = Vec::new();
+    match has_messages && messages::edit(bytes, (bytes.len(), 0), more, &mut longer) {
+        true => *bytes = longer,
+        false => bytes.extend_from_slice(more),
+    }
 }
 
 /// The origin of an input that a solver made of the seed.

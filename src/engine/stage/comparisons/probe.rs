@@ -11,6 +11,7 @@ use crate::comparison::{
 use crate::corpus::{SeedId, moved};
 use crate::fuzzer::comparing::{Attempts, Probe, ProbePhase, Probing, Solving, Watch, Watched};
 use crate::fuzzer::door::Door;
+use crate::messages;
 use crate::mutate::Candidate;
 use crate::mutate::depend::{self, Change, Dependent, Growth};
 
@@ -397,7 +398,7 @@ fn insert<D: Door>(
     watch: &mut Watch,
     at: usize,
 ) -> Result<(), D::Error> {
-    let longer = depend::resized(input, at, 1);
+    let longer = depend::resized(input, at, 1, door.fuzzer().mutation.messages);
     let Some(mut longer) = longer.filter(|longer| longer.len() <= door.fuzzer().mutation.max_len)
     else {
         return Ok(());
@@ -441,6 +442,9 @@ fn change_part<D: Door>(
     for at in part.clone() {
         let salt = if part.len() > 1 { (at as u32).wrapping_mul(0x9e37_79b1) >> 24 } else { 0 };
         bytes[at] = change(bytes[at], salt as u8);
+    }
+    if door.fuzzer().mutation.messages {
+        messages::keep_words(input, &mut bytes);
     }
     if bytes == *input {
         return Ok(None);
@@ -490,6 +494,7 @@ fn solve<D: Door>(
 ) -> Result<Solved, Stop<D::Error>> {
     let mutation = &door.fuzzer().mutation;
     let (lengths, max_len) = (mutation.min_len..=mutation.max_len, mutation.max_len);
+    let has_messages = mutation.messages;
     let known = door.fuzzer().learned.results.of(dependent.place).to_vec();
     let is_partial = door.fuzzer().has_partial_log();
     let Attempts { left, extensions, answers } = attempts.get_or_insert_with(|| Attempts {
@@ -534,7 +539,7 @@ fn solve<D: Door>(
         }
         ControlFlow::Break(())
     };
-    let _ = depend::solve(input, dependent, max_len, &mut run);
+    let _ = depend::solve(input, dependent, (max_len, has_messages), &mut run);
     end
 }
 
