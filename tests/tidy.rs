@@ -84,8 +84,9 @@ const RUNTIME_LAYERS: &[&[&str]] = &[
     &["heap/heap"],
     &["net/options", "net/kernel"],
     &["net/transcript"],
-    &["net/chance", "net/input"],
-    &["net/files"],
+    &["net/chance", "net/answers", "net/files"],
+    &["net/record"],
+    &["net/input"],
     &["net/session", "net/netlink"],
     &["net/sockets"],
     &[

@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 
 #include "net/kernel.h"
+#include "net/record.h"
 
 #define LARGEST (1u << 20) /* AFL's limit for a test case */
 #define HEAD 4u
@@ -15,6 +16,7 @@
 static const uint8_t *input;
 static uint32_t input_length, at; /* `at`: behind the present message */
 static int is_read, is_list, is_there;
+static int is_due; /* the message at `at` is still to become the present one: a recorded peer may have to send it */
 static uint32_t shared; /* bytes of the messages that all inputs begin with, until the others are known */
 static struct net_message present;
 
@@ -46,6 +48,10 @@ static uint32_t word_at(uint32_t offset) {
 
 /* Makes the message at `at` the present one. */
 static void take_message(void) {
+  if (ffuzz_net_records()) {
+    is_there = ffuzz_net_record_next(&present);
+    return;
+  }
   if (shared && at >= shared) {
     present = (struct net_message){NULL, 0, word_at(at) >> 24 & (NET_CONNECTIONS - 1)};
     return;
@@ -81,15 +87,19 @@ static void read_input(void) {
 static void read_once(void) {
   if (is_read) return;
   is_read = 1;
-  read_input();
+  if (!ffuzz_net_records()) read_input();
   is_list = input_length >= HEAD && word_at(0) >> 24 < NET_CONNECTIONS && (word_at(0) & 0xffffff) <= input_length - HEAD;
-  take_message();
+  is_due = 1;
 }
 
 HIDDEN int ffuzz_net_is_read(void) { return is_read; }
 
 HIDDEN const struct net_message *ffuzz_net_present(void) {
   read_once();
+  if (is_due) {
+    is_due = 0;
+    take_message();
+  }
   return is_there ? &present : NULL;
 }
 
@@ -103,5 +113,5 @@ HIDDEN const struct net_message *ffuzz_net_whole(void) {
 
 HIDDEN void ffuzz_net_next(void) {
   ffuzz_net_whole();
-  take_message();
+  is_due = 1;
 }

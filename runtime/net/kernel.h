@@ -7,8 +7,9 @@
 
 #include "machine.h"
 
-/* Descriptors of the stand-in, above those of programs and below the runtime's: the input, and the transcript. */
-enum { NET_INPUT = 178, NET_TRANSCRIPT = 179 };
+/* Descriptors of the stand-in, above those of programs and below the runtime's: a socket of the kernel and the file of
+ * a recording, the input, and the transcript. */
+enum { NET_REAL = 176, NET_RECORD = 177, NET_INPUT = 178, NET_TRANSCRIPT = 179 };
 
 static inline long real_call(long number, long a, long b, long c, long d, long e, long f) {
   long result = ffuzz_kernel(number, a, b, c, d, e, f);

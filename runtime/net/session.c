@@ -10,6 +10,7 @@
 #include "net/chance.h"
 #include "net/kernel.h"
 #include "net/options.h"
+#include "net/record.h"
 
 /* A program that only tries to receive, without asking what is ready, gets the next message after as many. */
 #define MOST_SPINS 64
@@ -20,6 +21,8 @@
 #define MOST_ENDS 64
 /* Questions that were answered with yes, and nothing was taken; and answers to one message. */
 #define MOST_REMINDERS 10000
+/* Questions that let a program write before it gets a message: some always ask for that. */
+#define MOST_DEFERRED 8
 #define MOST_ANSWERS 100000
 
 /* In the order in which the input names them; the first `opened` exist. */
@@ -39,9 +42,9 @@ static struct net_message last; /* that was taken */
 static int is_offered; /* the present message, or a connection for it */
 static uint32_t offset; /* in the present message */
 /* Since something was taken. */
-static uint32_t spins, idle, questions, reminders, answers;
+static uint32_t spins, idle, questions, reminders, answers, deferred;
 
-static void note_progress(void) { spins = idle = questions = reminders = answers = 0; }
+static void note_progress(void) { spins = idle = questions = reminders = answers = deferred = 0; }
 
 static int slot_of(const struct net_message *message) {
   uint8_t *slot = &slot_of_number[message->connection];
@@ -103,13 +106,20 @@ static int open_slot(enum net_event how, int port) {
   return opened++;
 }
 
-HIDDEN int ffuzz_net_accept(void) { return open_slot(NET_ACCEPTED, 0); }
+HIDDEN int ffuzz_net_accept(void) {
+  int slot = open_slot(NET_ACCEPTED, 0);
+  ffuzz_net_record_opens(NULL, slot);
+  return slot;
+}
 
 HIDDEN void ffuzz_net_session_begins(struct net_file *file) {
   file->kind = FILE_SESSION;
   int is_server = ffuzz_net.role == ROLE_SERVER;
   file->slot = is_server ? NET_ANY_SLOT : opened < NET_CONNECTIONS ? open_slot(NET_OPENED, file->port) : 0;
-  if (is_server) opened = 1;
+  if (is_server)
+    opened = 1;
+  else
+    ffuzz_net_record_opens(file, file->slot);
 }
 
 static void answer_ends(void) { ffuzz_net_answers_end(last.bytes, last.length); }
@@ -118,6 +128,7 @@ HIDDEN void ffuzz_net_session_closes(struct net_file *file) {
   answer_ends();
   int slot = file->slot == NET_ANY_SLOT ? 0 : file->slot;
   connections[slot].is_closed = 1;
+  ffuzz_net_record_closes(slot);
   ffuzz_net_note(NET_CLOSED, slot, 0, NULL, 0);
 }
 
@@ -155,6 +166,8 @@ HIDDEN int ffuzz_net_is_readable(struct net_file *file) {
   offer(file);
   return 1;
 }
+
+HIDDEN int ffuzz_net_defers(void) { return !is_offered && deferred++ < MOST_DEFERRED; }
 
 static ssize_t receive_end(const struct net_file *file) {
   struct connection *connection = &connections[file->slot];
@@ -227,8 +240,10 @@ HIDDEN ssize_t ffuzz_net_receive(struct net_file *file, const struct iovec *to, 
 
 HIDDEN void ffuzz_net_answer(struct net_file *file, const struct iovec *from, int parts) {
   if (++answers > MOST_ANSWERS) ffuzz_net_run_ends("nothing, and sends without end");
+  deferred = 0;
   for (int i = 0; i < parts; i++) {
     ffuzz_net_answers_add(from[i].iov_base, from[i].iov_len);
+    ffuzz_net_record_answer(file->slot, from[i].iov_base, from[i].iov_len);
     ffuzz_net_note(NET_ANSWER, file->slot == NET_ANY_SLOT ? 0 : file->slot, 0, from[i].iov_base, from[i].iov_len);
   }
 }

@@ -1,7 +1,7 @@
 /* The session: which message is offered where, and when the run is over.
  *
  * A message is offered when the program next asks for something to read, after it has taken the whole of the one
- * before. Behind the last message the peers have closed their connections. The run ends when the program waits and
+ * before, and has written what it wants to write. Behind the last message the peers have closed their connections. The run ends when the program waits and
  * nothing can come. The rules follow those of Nyx-Net's emulation of sockets (Schumilo et al., EuroSys 2022). */
 #ifndef FFUZZ_NET_SESSION_H
 #define FFUZZ_NET_SESSION_H
@@ -30,6 +30,8 @@ HIDDEN int ffuzz_net_has_begun(void);
 /* Whether a receive finds a message, or the end. */
 HIDDEN int ffuzz_net_is_readable(struct net_file *file);
 HIDDEN int ffuzz_net_has_ended(const struct net_file *file);
+/* The program could write, and asks for that: whether it may do it before it gets a message. */
+HIDDEN int ffuzz_net_defers(void);
 /* Flags are those of recv(); -1 and errno. */
 HIDDEN ssize_t ffuzz_net_receive(struct net_file *file, const struct iovec *to, int parts, int flags,
                                  struct net_received *received);

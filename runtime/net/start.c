@@ -16,6 +16,7 @@
 #include "net/input.h"
 #include "net/kernel.h"
 #include "net/options.h"
+#include "net/record.h"
 #include "net/transcript.h"
 #include "preload/list.h"
 
@@ -37,6 +38,7 @@ __attribute__((constructor(101))) static void begin(void) {
   leave_preload();
   ffuzz_net_transcript_starts();
   ffuzz_net_answers_start();
+  ffuzz_net_record_starts();
   ffuzz_net_keep_input();
   errno = error;
 }

@@ -22,10 +22,13 @@
 
 static int is_epoll_ready(const struct net_file *epoll);
 
+/* In the present call no message comes: the program has something to write first, and a peer would wait for that. */
+static int writes_first;
+
 static int is_readable(struct net_file *file) {
   switch (file->kind) {
-    case FILE_LISTENER: return ffuzz_net_can_accept(file, 1);
-    case FILE_SESSION: return ffuzz_net_is_readable(file);
+    case FILE_LISTENER: return !writes_first && ffuzz_net_can_accept(file, 1);
+    case FILE_SESSION: return !writes_first && ffuzz_net_is_readable(file);
     case FILE_PIPE_IN:
     case FILE_PAIR: return file->count || !file->peer || file->peer->is_shut;
     case FILE_EVENTS:
@@ -89,14 +92,22 @@ static int wait_for_others(struct pollfd *files, nfds_t count) {
   return found && REAL(ppoll, others, found, &patience, NULL, 8) > 0;
 }
 
+static int is_to_be_written(int number, unsigned wanted) {
+  const struct net_file *file = number < 0 ? NULL : ffuzz_net_file(number);
+  return file && file->kind == FILE_SESSION && wanted & TO_WRITE;
+}
+
 static int look(struct pollfd *files, nfds_t count) {
-  int found = 0;
+  int found = 0, waits = 0;
+  for (nfds_t i = 0; i < count; i++) waits |= is_to_be_written(files[i].fd, (unsigned)(unsigned short)files[i].events);
+  writes_first = waits && ffuzz_net_defers();
   for (nfds_t i = 0; i < count; i++) {
     struct net_file *file = ffuzz_net_file(files[i].fd);
     unsigned wanted = (unsigned)(unsigned short)files[i].events;
     files[i].revents = files[i].fd < 0 ? 0 : (short)(file ? events_of(file, wanted) : real_events(files[i].fd, wanted));
     found += files[i].revents != 0;
   }
+  writes_first = 0;
   return found;
 }
 
@@ -234,7 +245,12 @@ static int is_epoll_ready(const struct net_file *epoll) {
 }
 
 static int collect(struct net_file *epoll, struct epoll_event *events, int most) {
-  int found = 0;
+  int found = 0, waits = 0;
+  for (int i = 0; i < NET_WATCHED; i++) {
+    const struct net_watched *one = &epoll->watched[i];
+    waits |= is_to_be_written(one->number, one->events) && !(one->events & EPOLLET && one->seen_writable);
+  }
+  writes_first = waits && ffuzz_net_defers();
   for (int i = 0; i < NET_WATCHED && found < most; i++) {
     struct net_watched *one = &epoll->watched[i];
     unsigned there = events_of_watched(one);
@@ -246,6 +262,7 @@ static int collect(struct net_file *epoll, struct epoll_event *events, int most)
     events[found].events = there;
     events[found++].data = one->data;
   }
+  writes_first = 0;
   return found;
 }
 

@@ -25,6 +25,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use super::exit::Failure;
+use super::record;
 use crate::config::env::{self, Environment};
 use crate::config::options::{Options, OutputOptions, UiMode};
 use crate::disk::output::OutputDir;
@@ -54,6 +55,20 @@ pub(super) fn run(program: &str, args: Vec<OsString>) -> Result<ExitCode, Failur
     if args.mutator_list {
         mutators::list(&args, &environment)?;
         return Ok(ExitCode::SUCCESS);
+    }
+    if let (Some(file), Some(net)) = (&args.record, &args.net) {
+        if args.command.is_empty() {
+            return Err(Failure::usage(
+                "--record needs a target",
+                "name it at the end: -- ./server",
+            ));
+        }
+        if args.input.is_some() || args.output.is_some() {
+            let remedy =
+                "leave out -i and -o, and give the folder of FILE as -i to the campaign after it";
+            return Err(Failure::usage("--record makes a seed, and no campaign", remedy));
+        }
+        return record::run(&args.command, net, file.as_ref(), &environment);
     }
     if let Some(address) = &args.pastis {
         return pastis::run(address, &args, &environment);

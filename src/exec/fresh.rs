@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 use super::delivery::{Feed, InputDelivery};
 use super::emulator::{TRAIL_ENV, TRAIL_FD, Trail};
 use super::launcher::{CONTROL_FD, InputFrom, STATUS_FD, Setup};
-use super::net::{Session, TRANSCRIPT_ENV, TRANSCRIPT_FD, Transcript};
+use super::net::{RECORD_ENV, Recording, Session, TRANSCRIPT_ENV, TRANSCRIPT_FD, Transcript};
 use super::replay::{self, Line, Replay};
 use super::{TargetError, exit_kind};
 use ffuzz_config::net::NetOptions;
@@ -51,6 +51,8 @@ pub struct FreshOptions<'a> {
     pub before: Option<&'a Path>,
     /// Where an emulator says which blocks it has executed last.
     pub trail: Option<&'a Trail>,
+    /// The messages come from a real peer and are written down.
+    pub recording: Option<&'a Recording>,
 }
 
 impl FreshOptions<'_> {
@@ -68,6 +70,7 @@ impl FreshOptions<'_> {
             core_limit: 0,
             before: None,
             trail: None,
+            recording: None,
         }
     }
 }
@@ -221,6 +224,10 @@ impl Fresh {
         if trail.is_some() {
             env.push((TRAIL_ENV.into(), Some(TRAIL_FD.to_string().into())));
         }
+        if options.recording.is_some() {
+            env.push((RECORD_ENV.into(), Some("1".into())));
+        }
+        let recorded = options.recording.iter().flat_map(|recording| recording.fds());
         let record = transcript.as_ref().map(|transcript| (transcript.fd(), TRANSCRIPT_FD));
         let start = Instant::now();
         let mut process = process::launch(Launch {
@@ -228,7 +235,7 @@ impl Fresh {
             env: &env,
             stdin: self.setup.stdin_for(&self.delivery)?,
             output: listener.output(),
-            fds: &fds.chain(trail).chain(record).collect::<Vec<_>>(),
+            fds: &fds.chain(trail).chain(record).chain(recorded).collect::<Vec<_>>(),
             // A debugger is no part of the target, and larger than most.
             memory_limit: limit.filter(|_| options.under.is_empty()),
             core_limit: options.core_limit,

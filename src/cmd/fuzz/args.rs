@@ -86,6 +86,9 @@ pub struct Args {
     /// With --net: cut seeds behind each TEXT into messages; \r, \n, \t, \0, \xHH
     #[arg(long, value_name = "TEXT", requires = "net", help_heading = "Target")]
     pub split: Option<String>,
+    /// With --net: write a session of the target with a real client or server into FILE, as a seed, and end
+    #[arg(long, value_name = "FILE", requires = "net", help_heading = "Target")]
+    pub record: Option<OsString>,
     /// With --net and -p: what tells the answers of the target apart, the first group of this regular expression
     /// [default: their status, or their first word]
     #[arg(long, value_name = "RE", requires = "net", help_heading = "Target")]

@@ -188,6 +188,7 @@ const TABLE: &[OptionRow] = &[
         Triage::Value(|c| c.args.net.clone().map(Into::into)),
     ),
     row(&["--split"], Workers::Get, Pastis::Gets),
+    no_job(row(&["--record"], Workers::Without, Pastis::Refused("it makes a seed and ends"))),
     row(&["--answers"], Workers::Get, Pastis::Gets),
     too(
         &["-w"],

@@ -1,6 +1,7 @@
 //! Targets whose inputs come over a socket (`--net`): a library in the target stands in for the network
 //! (`runtime/net/`).
 
+mod record;
 mod session;
 mod transcript;
 
@@ -20,6 +21,8 @@ use ffuzz_config::net::NetOptions;
 use ffuzz_config::options::TargetOptions;
 use ffuzz_engine::executor::FirstSession;
 use ffuzz_mutators::Mutators;
+pub(super) use record::RECORD_ENV;
+pub use record::{RecordError, Recording};
 pub use session::{Event, Session};
 pub(super) use transcript::{TRANSCRIPT_ENV, TRANSCRIPT_FD, Transcript};
 

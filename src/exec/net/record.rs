@@ -1,0 +1,96 @@
+//! A session with a real peer, whose messages are written down (`runtime/net/record.c`).
+
+use std::fs::{self, File};
+use std::io::{self, ErrorKind};
+use std::net::{Ipv4Addr, TcpListener, UdpSocket};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::net::UnixListener;
+use std::path::{Path, PathBuf};
+
+use miette::Diagnostic;
+
+use ffuzz_config::net::{NetOptions, Protocol, Side};
+
+/// Its descriptors in the target, and the variable that announces them. Mirrors `runtime/net/kernel.h`.
+const REAL_FD: i32 = 176;
+const RECORD_FD: i32 = 177;
+pub(crate) const RECORD_ENV: &str = "FFUZZ_NET_RECORD";
+
+/// Why no session can be recorded.
+#[derive(Debug, thiserror::Error, Diagnostic)]
+pub enum RecordError {
+    #[error("{} cannot be written: {source}", path.display())]
+    #[diagnostic(help("name another file: --record FILE"))]
+    File { path: PathBuf, source: io::Error },
+    #[error("clients cannot come to {place}: {source}")]
+    #[diagnostic(help("{}", remedy(source)))]
+    Socket { place: String, source: io::Error },
+}
+
+fn remedy(source: &io::Error) -> &'static str {
+    match source.kind() {
+        ErrorKind::AddrInUse => "end the program that is there, or let the target listen elsewhere",
+        ErrorKind::PermissionDenied => "let the target listen on a port from 1024 on",
+        _ => "let the target listen elsewhere",
+    }
+}
+
+/// A file for the messages, and for a server the socket of the kernel that clients come to: the target's own is memory.
+#[derive(Debug)]
+pub struct Recording {
+    file: File,
+    socket: Option<OwnedFd>,
+    /// Where clients find it; of a target that is a client, empty.
+    place: String,
+    /// Of a local socket: it goes with the recording.
+    path: Option<PathBuf>,
+}
+
+impl Recording {
+    /// Opens both, on the loopback.
+    pub fn open(net: &NetOptions, path: &Path) -> Result<Self, RecordError> {
+        let file =
+            File::create(path).map_err(|source| RecordError::File { path: path.into(), source })?;
+        let address = (Ipv4Addr::LOCALHOST, net.port.unwrap_or(0));
+        let place = match (net.side, net.protocol) {
+            (Side::Client, _) => String::new(),
+            (Side::Server, Protocol::Unix) => net.path.clone(),
+            (Side::Server, _) => format!("{}:{}", address.0, address.1),
+        };
+        let socket = match (net.side, net.protocol) {
+            (Side::Client, _) => Ok(None),
+            (Side::Server, Protocol::Tcp) => {
+                TcpListener::bind(address).map(|socket| Some(socket.into()))
+            }
+            (Side::Server, Protocol::Udp) => {
+                UdpSocket::bind(address).map(|socket| Some(socket.into()))
+            }
+            (Side::Server, Protocol::Unix) => {
+                UnixListener::bind(&net.path).map(|socket| Some(socket.into()))
+            }
+        };
+        let socket =
+            socket.map_err(|source| RecordError::Socket { place: place.clone(), source })?;
+        let is_local = net.protocol == Protocol::Unix && socket.is_some();
+        Ok(Self { file, socket, place, path: is_local.then(|| net.path.clone().into()) })
+    }
+
+    /// Where clients find the target; empty if it is a client itself.
+    #[must_use]
+    pub fn place(&self) -> &str {
+        &self.place
+    }
+
+    pub(crate) fn fds(&self) -> impl Iterator<Item = (BorrowedFd<'_>, i32)> {
+        let socket = self.socket.iter().map(|socket| (socket.as_fd(), REAL_FD));
+        socket.chain([(self.file.as_fd(), RECORD_FD)])
+    }
+}
+
+impl Drop for Recording {
+    fn drop(&mut self) {
+        if let Some(path) = &self.path {
+            let _ = fs::remove_file(path);
+        }
+    }
+}
