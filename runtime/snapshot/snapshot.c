@@ -18,6 +18,9 @@
 
 /* Blocks up to that are usual: the buffer of a stream is one. */
 #define USUAL_BLOCK 5000u
+/* Too large for the caches of glibc's allocator: once it is free again it is as if it had never been there, so blocks lie
+ * where they lie with fork. Loops that ask whether two of them overlap go the same way then. */
+#define UNCACHED_BLOCK 2048u
 
 extern void __asan_get_shadow_mapping(size_t *, size_t *) __attribute__((weak));
 
@@ -36,7 +39,7 @@ static void touch_heap(size_t size) {
  * are there. */
 static void begin_heap(void) {
   if ((!&mallopt || !mallopt(M_TRIM_THRESHOLD, INT32_MAX)) && !&__asan_get_shadow_mapping) return;
-  touch_heap(1);
+  touch_heap(UNCACHED_BLOCK);
   if (!&__asan_get_shadow_mapping) return;
   for (size_t size = 32; size < USUAL_BLOCK; size += size < 256 ? 32 : size / 2) touch_heap(size);
 }
