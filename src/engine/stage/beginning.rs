@@ -1,8 +1,8 @@
 //! Which messages of a seed all mutants of a turn begin with, so that their runs begin behind them
 //! ([`RunSettings::beginning`](crate::executor::RunSettings::beginning)).
 //!
-//! Each number of messages that pays is as likely as the others, and each third turn begins with none, so that every
-//! message is changed. It pays if the runs of the turn save more than twice what a new process takes: one with the
+//! Each third turn begins with none, so that every message is changed; half of the others with as many as pay, and half
+//! with a number that is drawn from those that pay. A number pays if the runs of the turn save more than twice what a new process takes: one with the
 //! messages, and one without them after the turn.
 
 use std::collections::HashMap;
@@ -64,8 +64,9 @@ pub(super) fn choose<D: Door>(
     let paying: Vec<usize> =
         saved.iter().filter(|(_, saved)| pays(*saved)).map(|(count, _)| *count).collect();
     let drawn = below(&mut fuzzer.rng, paying.len() as u32) as usize;
+    let wanted = if below(&mut fuzzer.rng, 2) == 0 { paying.last() } else { paying.get(drawn) };
     let data = &fuzzer.corpus[id].data;
-    Ok(paying.get(drawn).and_then(|count| Beginning::of(data, *count)))
+    Ok(wanted.and_then(|count| Beginning::of(data, *count)))
 }
 
 /// What sessions of the first messages of a seed take, by number of messages.
