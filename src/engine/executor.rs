@@ -135,7 +135,7 @@ pub struct SnapshotRuns {
     /// of these messages.
     pub behind: u64,
     pub behind_messages: u64,
-    /// What the last process took for its start, its snapshot and its first runs.
+    /// What the last process took for its start, its snapshot and its first run.
     pub start: Duration,
 }
 

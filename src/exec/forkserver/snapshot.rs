@@ -371,10 +371,11 @@ impl ForkServer {
         mut inputs: impl Iterator<Item = &'a [u8]> + Clone,
     ) -> Result<Pass, NoRun> {
         let due = !self.logs && self.is_check_due();
-        let (pass, proof) = match due {
-            true => self.run_restored(inputs.clone().take(1), true)?,
-            false => self.run_restored(inputs.clone(), self.shows_each())?,
-        };
+        // The first run of a child is alone, so that it is known what a start takes.
+        let is_first = self.snapshot.as_ref().is_some_and(|policy| policy.of_child == 0);
+        let most = if due || is_first { 1 } else { usize::MAX };
+        let (pass, proof) =
+            self.run_restored(inputs.clone().take(most), due || self.shows_each())?;
         let shown = pass.shown.filter(|_| !self.logs && proof.needs_check(due));
         let Some(outcome) = shown else { return Ok(pass) };
         let Some(input) = inputs.nth(pass.done - 1) else { return Ok(pass) };
