@@ -1,10 +1,14 @@
 //! Targets whose inputs come over a socket (`--net`): what they receive, by which calls, and what is told of them.
 
 use crate::common;
+use std::io::{Read, Write};
+use std::net::{Ipv4Addr, TcpListener, TcpStream, UdpSocket};
 use std::os::unix::fs::PermissionsExt;
+use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
+use std::time::Duration;
 
-use common::{TestDir, afl_target, has, plain, target};
+use common::{TestDir, afl_target, has, plain, target, wait_until};
 
 /// A list of messages, with the number of the connection of each.
 fn list(messages: &[(u8, &str)]) -> Vec<u8> {
@@ -317,6 +321,93 @@ fn pairs_of_answers_are_named_and_lead_the_search() {
         assert_eq!(stats.get("dsf0_name").map(String::as_str), guided);
         let _ = std::fs::remove_dir_all(dir.path("out"));
     }
+}
+
+/// Sends each message, and waits for an answer to it.
+fn talk(mut peer: impl Read + Write, messages: &[&str]) -> Vec<String> {
+    let mut answer = [0; 64];
+    let answers = messages.iter().map(|message| {
+        peer.write_all(message.as_bytes()).unwrap();
+        let length = peer.read(&mut answer).unwrap();
+        String::from_utf8_lossy(&answer[..length]).into_owned()
+    });
+    answers.collect()
+}
+
+fn connected() -> TcpStream {
+    let mut peer = None;
+    wait_until("a socket that takes connections", || {
+        peer = TcpStream::connect((Ipv4Addr::LOCALHOST, 7000)).ok();
+        peer.is_some()
+    });
+    peer.unwrap()
+}
+
+/// The port is one of this machine while a session is recorded, so all of it is one test.
+#[test]
+fn a_session_with_a_real_peer_becomes_a_seed() {
+    let dir = TestDir::with_seed(session());
+    let all = ["LOGIN x", "MAIL y", "QUIT"];
+    let recorded = |net: &str, how: &str, peer: &dyn Fn()| {
+        let _ = std::fs::remove_file(dir.path("seed"));
+        let job = dir.tool(&format!("fuzz --record seed --net {net}"), &sockets(), how);
+        let job = job.start();
+        peer();
+        let done = job.finish().expect(0);
+        done.says("a run with them gives the same answers");
+        dir.read("seed")
+    };
+    for how in ["plain", "poll", "epoll"] {
+        let answers = || assert_eq!(talk(connected(), &all), ["250 in\n", "251 go\n", "500 no\n"]);
+        assert_eq!(recorded("tcp:7000", how, &answers), session(), "{how}");
+    }
+    let two = || {
+        let (mut first, mut second) = (connected(), connected());
+        assert_eq!(talk(&mut first, &["LOGIN"]), ["250 in\n"]);
+        assert_eq!(talk(&mut second, &["LOGIN", "MAIL"]), ["250 in\n", "251 go\n"]);
+        assert_eq!(talk(&mut first, &["MAIL"]), ["251 go\n"]);
+    };
+    let both = list(&[(0, "LOGIN"), (1, "LOGIN"), (1, "MAIL"), (0, "MAIL")]);
+    assert!(recorded("tcp:7000", "poll", &two).starts_with(&both));
+    let datagrams = || {
+        let socket = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+        socket.connect((Ipv4Addr::LOCALHOST, 7000)).unwrap();
+        socket.set_read_timeout(Some(Duration::from_millis(100))).unwrap();
+        let mut answer = [0; 8];
+        wait_until("an answer", || {
+            socket.send(b"abcdef").is_ok()
+                && socket.recv(&mut answer).is_ok_and(|length| length == 2)
+        });
+    };
+    assert!(recorded("udp:7000", "udp", &datagrams).starts_with(&list(&[(0, "abcdef")])));
+    let _ = std::fs::remove_file("/tmp/ffuzz-sockets");
+    let local = || {
+        let mut peer = None;
+        wait_until("the socket", || {
+            peer = UnixStream::connect("/tmp/ffuzz-sockets").ok();
+            peer.is_some()
+        });
+        assert_eq!(talk(peer.unwrap(), &["LOGIN"]), ["250 in\n"]);
+    };
+    assert_eq!(recorded("unix:/tmp/ffuzz-sockets", "unix", &local), list(&[(0, "LOGIN")]));
+    // A client, whose server is the test.
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 7080)).unwrap();
+    let server = || assert_eq!(talk(listener.accept().unwrap().0, &all[..1]), ["250 in\n"]);
+    assert_eq!(recorded("tcp-client", "client 7080", &server), list(&[(0, "LOGIN x")]));
+
+    let record = |options: &str| dir.tool(&format!("fuzz {options}"), &sockets(), "plain").run();
+    let _busy = TcpListener::bind((Ipv4Addr::LOCALHOST, 7000)).unwrap();
+    record("--record seed --net tcp:7000").refused(
+        1,
+        "clients cannot come to 127.0.0.1:7000",
+        "end the program",
+    );
+    record("--record no/seed --net tcp:7001").refused(
+        1,
+        "no/seed cannot be written",
+        "--record FILE",
+    );
+    record("--record seed -i in --net tcp:7001").refused(2, "no campaign", "leave out -i and -o");
 }
 
 /// A login takes milliseconds, the other messages microseconds.

@@ -302,7 +302,7 @@ int main(int argc, char **argv) {
   if (IS("edges")) by_epoll(listener(PORT), EPOLLET);
   if (IS("udp")) datagrams();
   if (IS("unix")) serve(accept(local_listener("/tmp/ffuzz-sockets"), NULL, NULL));
-  if (IS("client")) serve(connected(SOCK_STREAM, 80));
+  if (IS("client")) serve(connected(SOCK_STREAM, argc > 2 ? atoi(argv[2]) : 80));
   if (IS("udp-client")) {
     int fd = connected(SOCK_DGRAM, 53);
     answer(fd, "who?");
