@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "copies.h"
+#include "machine.h"
 #include "memory.h"
 #include "modules.h"
 
@@ -50,7 +51,7 @@ static void on_fatal_signal(int signal_number) {
   sigemptyset(&just_this);
   sigaddset(&just_this, signal_number);
   sigprocmask(SIG_UNBLOCK, &just_this, NULL);
-  syscall(SYS_tgkill, getpid(), syscall(SYS_gettid), signal_number);
+  ffuzz_kernel(SYS_tgkill, ffuzz_kernel(SYS_getpid, 0, 0, 0, 0, 0, 0), ffuzz_kernel(SYS_gettid, 0, 0, 0, 0, 0, 0), signal_number, 0, 0, 0);
 }
 
 /* On a stack of its own, so that a stack overflow is seen too. A handler that is already there

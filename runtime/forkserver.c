@@ -11,11 +11,13 @@
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/shm.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "forkserver.h"
 #include "breakpoints.h"
+#include "machine.h"
 #include "connect.h"
 #include "counters.h"
 #include "domains.h"
@@ -178,8 +180,9 @@ static pid_t start_child(const struct signals *old, pid_t server) {
   }
   become_child(old, server);
   if (ffuzz_runs) {
-    /* Here, not in the parent, which may be later than the end of the first run. */
-    *(ffuzz_runs->lasting ? &ffuzz_runs->lasting_child : &ffuzz_runs->child) = (uint32_t)getpid();
+    /* Here, not in the parent, which may be later than the end of the first run. Asked of the kernel: a stand-in for
+     * the network has other numbers. */
+    *(ffuzz_runs->lasting ? &ffuzz_runs->lasting_child : &ffuzz_runs->child) = (uint32_t)ffuzz_kernel(SYS_getpid, 0, 0, 0, 0, 0, 0);
     if (ffuzz_runs->log && ffuzz_runs->breakpoints == FFUZZ_BREAKPOINTS_ALL) ffuzz_log_start();
     if (!ffuzz_runs->lasting && ffuzz_runs->breakpoints == FFUZZ_BREAKPOINTS_NONE) be_silent();
   }

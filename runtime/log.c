@@ -151,7 +151,7 @@ static uint64_t read_safely(uint8_t *to, const void *from, uint64_t length) {
   if (first > length) first = length;
   struct iovec all = {to, length};
   struct iovec parts[] = {{(void *)from, first}, {(uint8_t *)from + first, length - first}};
-  long got = ffuzz_kernel(SYS_process_vm_readv, getpid(), (long)&all, 1, (long)parts, 2, 0);
+  long got = ffuzz_kernel(SYS_process_vm_readv, ffuzz_kernel(SYS_getpid, 0, 0, 0, 0, 0, 0), (long)&all, 1, (long)parts, 2, 0);
   return got > 0 ? (uint64_t)got : 0;
 }
 

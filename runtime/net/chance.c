@@ -7,6 +7,7 @@
 #include <sys/syscall.h>
 #include <sys/time.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "net/kernel.h"
 #include "net/options.h"
@@ -62,6 +63,8 @@ PUBLIC long syscall(long number, ...) {
   for (int i = 0; i < 6; i++) a[i] = va_arg(list, long);
   va_end(list);
   if (ffuzz_net.role && number == SYS_getrandom) return getrandom((void *)a[0], (size_t)a[1], (unsigned)a[2]);
+  if (ffuzz_net.role && number == SYS_getpid) return getpid();
+  if (ffuzz_net.role && number == SYS_gettid) return gettid();
   if (ffuzz_net.role && number == SYS_io_uring_setup) {
     ffuzz_net_note_word(NET_REFUSED, "io_uring_setup");
     FAIL(ENOSYS);

@@ -1,9 +1,11 @@
 /* Descriptors: closing, doubling, and what is asked of them. */
 #define _GNU_SOURCE
 #include <fcntl.h>
+#include <limits.h>
 #include <net/if.h>
 #include <netinet/in.h>
 #include <stdarg.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/stat.h>
@@ -13,7 +15,7 @@
 #include "net/options.h"
 #include "net/session.h"
 
-static int is_own(int number) { return number == NET_INPUT || number == NET_TRANSCRIPT; }
+static int is_own(int number) { return number >= NET_REAL && number <= NET_TRANSCRIPT; }
 
 static int close_virtual(int number) {
   struct net_file *file = ffuzz_net_take_away(number);
@@ -161,6 +163,16 @@ PUBLIC off64_t lseek64(int, off64_t, int) __attribute__((alias("lseek")));
 
 static int is_random(const char *path) { return !strcmp(path, "/dev/urandom") || !strcmp(path, "/dev/random"); }
 
+/* A path in the folder of this process, by the number that the program knows. */
+static const char *by_own_number(const char *path, char *own, size_t room) {
+  char known[32];
+  if (!ffuzz_net.role || strncmp(path, "/proc/", 6)) return path;
+  size_t length = (size_t)snprintf(known, sizeof known, "/proc/%d/", (int)getpid());
+  if (strncmp(path, known, length) || strlen(path) >= room) return path;
+  snprintf(own, room, "/proc/self/%s", path + length);
+  return own;
+}
+
 /* A number that the kernel gives and that is one of ours goes above ours. */
 static int moved(int number) {
   if (!ffuzz_net.role || !ffuzz_net_is_virtual(number)) return number;
@@ -174,8 +186,9 @@ PUBLIC int openat(int folder, const char *path, int flags, ...) {
   va_start(list, flags);
   int mode = va_arg(list, int);
   va_end(list);
+  char own[PATH_MAX];
   if (ffuzz_net.role && is_random(path)) return ffuzz_net_open(FILE_RANDOM, 0, 0);
-  return moved((int)REAL(openat, folder, path, flags, mode));
+  return moved((int)REAL(openat, folder, by_own_number(path, own, sizeof own), flags, mode));
 }
 
 PUBLIC int open(const char *path, int flags, ...) {

@@ -8,14 +8,7 @@
 #ifndef FFUZZ_NET_INPUT_H
 #define FFUZZ_NET_INPUT_H
 
-#include "base.h"
-
-#define NET_CONNECTIONS 128
-
-struct net_message {
-  const uint8_t *bytes; /* NULL: not known yet */
-  uint32_t length, connection;
-};
+#include "net/message.h"
 
 /* Keeps descriptor 0, where the fuzzer puts the input, at NET_INPUT; the program gets an empty file. */
 HIDDEN void ffuzz_net_keep_input(void);

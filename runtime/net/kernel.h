@@ -11,6 +11,9 @@
  * a recording, the input, and the transcript. */
 enum { NET_REAL = 176, NET_RECORD = 177, NET_INPUT = 178, NET_TRANSCRIPT = 179 };
 
+/* Of the program, in each run. */
+#define NET_PID 1000
+
 static inline long real_call(long number, long a, long b, long c, long d, long e, long f) {
   long result = ffuzz_kernel(number, a, b, c, d, e, f);
   if (result >= 0 || result < -4095) return result;

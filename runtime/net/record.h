@@ -8,7 +8,7 @@
 #define FFUZZ_NET_RECORD_H
 
 #include "net/files.h"
-#include "net/input.h"
+#include "net/message.h"
 
 HIDDEN void ffuzz_net_record_starts(void);
 HIDDEN int ffuzz_net_records(void);

@@ -230,7 +230,7 @@ PUBLIC int getsockopt(int number, int level, int name, void *value, socklen_t *l
   memset(value, 0, *length);
   if (level == IPPROTO_IP && name == IP_OPTIONS) return *length = 0, 0;
   if (level == SOL_SOCKET && name == SO_PEERCRED && *length >= sizeof(struct ucred)) {
-    struct ucred us = {(pid_t)REAL(getpid), (uid_t)REAL(getuid), (gid_t)REAL(getgid)};
+    struct ucred us = {getpid(), (uid_t)REAL(getuid), (gid_t)REAL(getgid)};
     memcpy(value, &us, sizeof us);
     return 0;
   }

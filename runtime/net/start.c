@@ -12,6 +12,7 @@
 #include <sys/stat.h>
 
 #include "net/answers.h"
+#include "net/counter.h"
 #include "net/files.h"
 #include "net/input.h"
 #include "net/kernel.h"
@@ -40,5 +41,6 @@ __attribute__((constructor(101))) static void begin(void) {
   ffuzz_net_answers_start();
   ffuzz_net_record_starts();
   ffuzz_net_keep_input();
+  ffuzz_net_counter_starts();
   errno = error;
 }

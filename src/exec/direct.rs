@@ -90,6 +90,7 @@ impl Direct {
             guarded: false,
             traced: false,
             strays: Some(&self.strays),
+            fixed_addresses: self.setup.has_net(),
         })
         .map_err(|source| self.setup.start_error(source))?;
         feed.once_started();

@@ -242,6 +242,7 @@ impl Fresh {
             guarded: false,
             traced: is_watched || line.is_some() || (options.traced && options.look.is_some()),
             strays: Some(&self.strays),
+            fixed_addresses: self.setup.has_net(),
         })
         .map_err(start_error)?;
         self.guard

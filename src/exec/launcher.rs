@@ -551,6 +551,7 @@ fn launch(
         guarded: true,
         traced: false,
         strays: Some(strays),
+        fixed_addresses: setup.has_net(),
     })
     .map_err(start_error)?;
     Ok((process, control.into(), status.into()))

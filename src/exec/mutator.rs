@@ -235,6 +235,7 @@ impl Partner {
             guarded: true,
             traced: false,
             strays: Some(&strays),
+            fixed_addresses: false,
         })
         .map_err(|error| failed(error.to_string()))?;
         let mut partner = Self { process, memory: map, answers: 0, _strays: strays };

@@ -38,6 +38,9 @@ pub struct Launch<'a> {
     pub traced: bool,
     /// Ends the processes that it leaves running.
     pub strays: Option<&'a Strays>,
+    /// Its memory lies at the same addresses in each process, where that is allowed: some programs take random numbers
+    /// from them.
+    pub fixed_addresses: bool,
 }
 
 /// Where stdout and stderr of a target go.
@@ -105,10 +108,11 @@ pub fn launch(launch: Launch<'_>) -> io::Result<Process> {
         (Resource::RLIMIT_AS, launch.memory_limit),
         (Resource::RLIMIT_FSIZE, largest_file),
     ];
-    let (traced, parent) = (launch.traced, nix::unistd::getpid());
+    let (traced, fixed) = (launch.traced, launch.fixed_addresses);
+    let parent = nix::unistd::getpid();
     let mark = launch.strays.map(Strays::mark);
     // SAFETY: `prepare` makes only async-signal-safe calls and allocates nothing.
-    unsafe { command.pre_exec(move || prepare(&fds, &limits, mark, parent, traced)) };
+    unsafe { command.pre_exec(move || prepare(&fds, &limits, mark, parent, (traced, fixed))) };
     let mut started = strays::started();
     let child = command.spawn()?;
     let pid = i32::try_from(child.id()).map_err(|_| io::ErrorKind::InvalidData)?;
@@ -138,13 +142,13 @@ fn close_inherited() {
 }
 
 /// Runs in the child between fork and exec. Async-signal-safe calls only: setsid, prctl, getppid,
-/// getrlimit, setrlimit, close_range, fcntl, dup2, signal, ptrace.
+/// getrlimit, setrlimit, close_range, fcntl, dup2, signal, personality, ptrace.
 fn prepare(
     fds: &[(RawFd, RawFd)],
     limits: &[(Resource, Option<u64>)],
     mark: Option<u64>,
     parent: Pid,
-    traced: bool,
+    (traced, fixed): (bool, bool),
 ) -> io::Result<()> {
     // SAFETY: plain system calls on integers and a local struct; the descriptors are open, the
     // caller owns them. `setsid` fails only for a group leader, which a fresh child is not.
@@ -174,6 +178,10 @@ fn prepare(
             && let Ok((_, hard)) = getrlimit(Resource::RLIMIT_LOCKS)
         {
             let _ = setrlimit(Resource::RLIMIT_LOCKS, mark, hard);
+        }
+        if fixed {
+            let present = libc::personality(0xffff_ffff);
+            libc::personality(libc::c_ulong::from(present.cast_unsigned()) | ADDR_NO_RANDOMIZE);
         }
         if traced && libc::ptrace(libc::PTRACE_TRACEME) < 0 {
             return Err(io::Error::last_os_error());
@@ -230,6 +238,9 @@ fn set_policy(thread: i32, policy: i32) {
         libc::sched_setscheduler(thread, policy, &raw const parameter);
     }
 }
+
+/// Of personality(2).
+const ADDR_NO_RANDOMIZE: libc::c_ulong = 0x0004_0000;
 
 /// Of ioprio_set(2), which has no names in any header. None: as its priority is.
 const IOPRIO_WHO_PROCESS: i32 = 1;

@@ -41,6 +41,7 @@ impl Subprocess {
             guarded: false,
             traced: false,
             strays: None,
+            fixed_addresses: false,
         });
         launched.map(Self)
     }

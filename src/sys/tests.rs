@@ -42,5 +42,6 @@ fn start_with(
         guarded: false,
         traced,
         strays,
+        fixed_addresses: false,
     })
 }

@@ -25,6 +25,7 @@ pub(super) fn ask(argv: &[OsString], patience: Duration) -> io::Result<Option<St
         guarded: false,
         traced: false,
         strays: None,
+        fixed_addresses: false,
     })?;
     let ended = listener.wait(&mut process, patience);
     let [stdout, _] = listener.into_output();

@@ -70,6 +70,7 @@ impl CrashTrace {
             guarded: false,
             traced: false,
             strays: None,
+            fixed_addresses: false,
         })?;
         process.wait_for(PATIENCE);
         Ok(())
