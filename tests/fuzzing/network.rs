@@ -434,6 +434,10 @@ fn programs_of_other_compilers_and_without_source() {
         let done = dir.fuzz(&options, &program, "poll").run().expect(0);
         done.says("took 3 of 3 messages");
         assert!(dir.stat("edges_found") > 10);
+        if options.ends_with("-Q") {
+            let stats = dir.stats();
+            assert_eq!([&*stats["run_mode"], &*stats["snapshot_differs"]], ["snapshot", "0"]);
+        }
     }
 }
 
