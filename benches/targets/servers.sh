@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Builds servers and a client, the targets of ffuzz --net, from Debian's source packages; their code is not changed.
 #
-#   benches/targets/servers.sh FOLDER [mosquitto|dnsmasq|lighttpd|redis|mbedtls|curl|proftpd|exim …]
+#   benches/targets/servers.sh FOLDER [mosquitto|dnsmasq|lighttpd|redis|mbedtls|curl|proftpd|exim|cares …]
 #
 # Leaves FOLDER/NAME, which has the program, its configuration, the folder seeds, the file net (the value of --net)
 # and the file command (the command line, to be run in that folder):
@@ -147,10 +147,17 @@ redis() {
 mbedtls() {
   local folder
   folder=$(source_of mbedtls mbedtls 'mbedtls-[0-9]*[0-9]')
-  echo '#undef MBEDTLS_TIMING_C' >"$folder/no-timing.h"
-  logged "$folder" sh -c "$CC $CFLAGS -w -I. -Iinclude -Ilibrary -DMBEDTLS_USER_CONFIG_FILE='\"no-timing.h\"' \
-    library/*.c programs/ssl/ssl_server.c -o ssl_server"
+  logged "$folder" sh -c "$CC $CFLAGS -w -I. -Iinclude -Ilibrary library/*.c programs/ssl/ssl_server.c -o ssl_server"
   finish mbedtls "$folder/ssl_server" tcp:4433 ./ssl_server
+}
+
+# A client of datagrams: it asks for a name, and an input is what the name server answers.
+cares() {
+  local folder
+  folder=$(source_of cares c-ares 'c-ares-[0-9]*[0-9]')
+  logged "$folder" ./configure --quiet --disable-shared --disable-tests CC="$CC" CFLAGS="$CFLAGS -w"
+  logged "$folder" make
+  finish cares "$folder/src/tools/adig" udp-client ./adig -s 127.0.0.1 -t ANY www.lan
 }
 
 # A client: it asks, and an input is what the server answers, here over as many connections as it is sent to.
@@ -285,7 +292,7 @@ CONF
 
 for name in "$@"; do
   case $name in
-    mosquitto | dnsmasq | lighttpd | redis | mbedtls | curl | proftpd | exim) "$name" ;;
+    mosquitto | dnsmasq | lighttpd | redis | mbedtls | curl | proftpd | exim | cares) "$name" ;;
     *) echo "no target $name: see the head of $0" >&2; exit 2 ;;
   esac
 done

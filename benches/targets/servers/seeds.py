@@ -187,6 +187,11 @@ def exim():
     }
 
 
+def cares():
+    answer = dns_query("www.lan", 255, number=0)
+    return {"answer": seed(answer[:2] + b"\x85\x80" + answer[4:])}
+
+
 def curl():
     return {
         "plain": seed(b"HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nContent-Length: 3\r\n\r\nabc"),
@@ -211,6 +216,7 @@ SERVERS = {
     "curl": curl,
     "proftpd": proftpd,
     "exim": exim,
+    "cares": cares,
 }
 
 
