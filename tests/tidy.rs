@@ -85,7 +85,7 @@ const RUNTIME_LAYERS: &[&[&str]] = &[
     &["net/options", "net/kernel", "net/message"],
     &["net/transcript"],
     &["net/chance", "net/answers", "net/files"],
-    &["net/counter"],
+    &["net/counter", "net/alarms"],
     &["net/record"],
     &["net/input"],
     &["net/session", "net/netlink"],

@@ -53,7 +53,7 @@ impl Bench {
             let [logs, plain, cmp] = [("", ""), ("1", ""), ("", "cmp")]
                 .map(|(no_log, waypoints)| self.variant(harness, engine, no_log, waypoints));
             let queue = queue_of(self, &plain, &[], arguments);
-            let inputs = inputs(&queue, &mut Rng::seed_from_u64(1));
+            let inputs = inputs(&queue, false, &mut Rng::seed_from_u64(1));
             let inputs = &inputs[..MUTANTS.min(inputs.len())];
             let start = |target: &Path| {
                 let options = server::options(target, arguments, RunMode::Batch);

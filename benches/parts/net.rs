@@ -1,5 +1,6 @@
 //! Sessions of servers by snapshot beside a fork a session, both by the stand-in of `--net`, and beside a new server on a
-//! real socket of the loopback for each: sessions per second of processor time, fuzzer and client included.
+//! real socket of the loopback for each: sessions per second of processor time, fuzzer and client included. Then sessions
+//! by snapshot and by fork, which have to show the same.
 
 use std::io::{Read, Write};
 use std::net::{TcpStream, UdpSocket};
@@ -10,6 +11,7 @@ use std::time::{Duration, Instant};
 use nix::sys::resource::{UsageWho, getrusage};
 
 use crate::common::stats_of;
+use crate::same;
 use crate::{Bench, setting};
 
 /// Targets of `benches/targets/servers.sh`, and how many times as fast as a fork a snapshot should be.
@@ -43,10 +45,17 @@ impl Bench {
         );
         println!("|---|---|---|---|---|---|");
         let case: Option<String> = setting("FFUZZ_BENCH_CASE");
-        for (name, wanted) in SERVERS {
-            if case.as_deref().is_none_or(|case| case == name) {
-                self.sessions(&Server::open(&folder, name), wanted);
-            }
+        let wanted = |name: &str| case.as_deref().is_none_or(|case| case == name);
+        for (name, factor) in SERVERS.into_iter().filter(|(name, _)| wanted(name)) {
+            self.sessions(&Server::open(&folder, name), factor);
+        }
+        same::print_head();
+        for (name, _) in SERVERS.into_iter().filter(|(name, _)| wanted(name)) {
+            let server = Server::open(&folder, name);
+            self.campaign(&server, "snapshot");
+            let queue = self.dir.join("net-out/default/queue");
+            std::env::set_current_dir(&server.folder).expect("its folder");
+            self.compare_runs(&same::Case::server(name, &server.command, &server.net, &queue));
         }
     }
 

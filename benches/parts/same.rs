@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use ffuzz::config::env::AssetPlaces;
+use ffuzz::config::net::NetOptions;
 use ffuzz::config::options::{NativeEngine, NativeOptions, RunMode};
 use ffuzz::engine::executor::Executor as _;
 use ffuzz::engine::executor::ExitKind;
@@ -39,6 +40,8 @@ pub(super) struct Case {
     arguments: String,
     /// How it is run if it is not instrumented.
     native: Option<NativeOptions>,
+    /// The socket that takes its inputs.
+    net: Option<NetOptions>,
     queue: Vec<Vec<u8>>,
 }
 
@@ -70,7 +73,7 @@ impl Bench {
         let (target, arguments) = (self.with_values(program), program.arguments.join(" "));
         let queue = queue_of(self, &target, &[], &arguments);
         let title = format!("{}, {}", program.harness, program.title);
-        Case { title, target, arguments, native: None, queue }
+        Case { title, target, arguments, native: None, net: None, queue }
     }
 
     /// With domains, so that values are compared as well.
@@ -85,17 +88,18 @@ impl Bench {
     fn start(&self, case: &Case, mode: RunMode) -> ForkServer {
         let mut options = server::options(&case.target, &case.arguments, mode);
         options.native = case.native.clone();
+        options.net = case.net.clone();
         options.places = AssetPlaces::read();
         // The same name for both: a program may look at it.
         server::start(&options, TIMEOUT, &self.dir.join("same-input"))
     }
 
     pub(super) fn compare_runs(&self, case: &Case) {
-        let Case { title, queue, .. } = case;
+        let Case { title, queue, net, .. } = case;
         let [mut by_snapshot, mut by_fork] =
             [RunMode::Snapshot, RunMode::Fork].map(|mode| self.start(case, mode));
         let (mut rng, mut found) = (Rng::seed_from_u64(1), Found::default());
-        for batch in inputs(queue, &mut rng).chunks(BATCH) {
+        for batch in inputs(queue, net.is_some(), &mut rng).chunks(BATCH) {
             let [here, there] = [&mut by_snapshot, &mut by_fork].map(|server| shown(server, batch));
             for (input, (here, there)) in batch.iter().zip(here.iter().zip(&there)) {
                 if here != there {
@@ -120,7 +124,7 @@ impl Bench {
     fn grow(&self, case: &Case) {
         let Case { title, target, queue, .. } = case;
         // Not those that are made by fork each time.
-        let mut batch = candidates(&inputs(queue, &mut Rng::seed_from_u64(2))[..4 * BATCH]);
+        let mut batch = candidates(&inputs(queue, false, &mut Rng::seed_from_u64(2))[..4 * BATCH]);
         let mut server = self.start(case, RunMode::Snapshot);
         batch.retain(|input| server.observe(&input.bytes).expect("a run").exit == ExitKind::Ok);
         batch.truncate(BATCH);
@@ -150,7 +154,14 @@ impl Case {
         let queue = queue_of(bench, &target, &["-Q", "--native"], arguments);
         let engine = NativeEngine::Breakpoints;
         let native = Some(NativeOptions { engine, ..NativeOptions::default() });
-        Self { title: name.into(), target, arguments: arguments.into(), native, queue }
+        Self { title: name.into(), target, arguments: arguments.into(), native, net: None, queue }
+    }
+
+    /// A server or client, and the queue of a campaign. Its runs need its folder.
+    pub(super) fn server(name: &str, command: &[String], net: &str, queue: &Path) -> Self {
+        let (target, arguments) = (PathBuf::from(&command[0]), command[1..].join(" "));
+        let net = Some(net.parse().expect("a socket"));
+        Self { title: name.into(), target, arguments, native: None, net, queue: files_of(queue) }
     }
 }
 
@@ -186,14 +197,18 @@ pub(super) fn queue_of(
     let _ = std::fs::remove_dir_all(bench.dir.join("in"));
     copy_all(&bench.seeds(target), &bench.dir.join("in"));
     assert!(command.status().expect("ffuzz starts").success());
-    let files = std::fs::read_dir(out.join("queue")).expect("queue").flatten();
+    files_of(&out.join("queue"))
+}
+
+fn files_of(queue: &Path) -> Vec<Vec<u8>> {
+    let files = std::fs::read_dir(queue).expect("queue").flatten();
     let mut files: Vec<PathBuf> = files.map(|entry| entry.path()).filter(|p| p.is_file()).collect();
     files.sort();
     files.iter().map(|file| std::fs::read(file).expect("seed")).collect()
 }
 
 /// The queue, then mutants of its entries.
-pub(super) fn inputs(queue: &[Vec<u8>], rng: &mut Rng) -> Vec<Vec<u8>> {
+pub(super) fn inputs(queue: &[Vec<u8>], messages: bool, rng: &mut Rng) -> Vec<Vec<u8>> {
     let dictionary = Dictionary::default();
     let mut all: Vec<Vec<u8>> = queue.iter().take(INPUTS).cloned().collect();
     while all.len() < INPUTS {
@@ -207,12 +222,15 @@ pub(super) fn inputs(queue: &[Vec<u8>], rng: &mut Rng) -> Vec<Vec<u8>> {
             long_blocks: 2,
             stack_power: 4,
             text: is_text(seed),
-            messages: false,
+            messages,
             words: false,
             exploit: all.len().is_multiple_of(2),
             gentle: false,
         };
         let mut mutant = Buffer::new(seed, &[]);
+        if messages {
+            mutant.reframe();
+        }
         havoc(rng, &mut mutant, &context, |_| false);
         all.push(mutant.into_bytes());
     }

@@ -6,6 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "net/alarms.h"
 #include "net/answers.h"
 #include "net/chance.h"
 #include "net/kernel.h"
@@ -271,10 +272,16 @@ static int skip_message(void) {
   return 1;
 }
 
+/* When something comes by itself; 0: nothing does. */
+static uint64_t next_timer(void) {
+  uint64_t timer = ffuzz_net_next_timer(), alarm = ffuzz_net_next_alarm();
+  return !timer || (alarm && alarm < timer) ? alarm : timer;
+}
+
 /* Whether a program that waits for longer than this is waiting for what does not come. */
 static int is_patient(int64_t limit) {
   if (limit == 0) return ++questions <= MOST_QUESTIONS;
-  return ++idle <= MOST_IDLE && (limit > 0 || ffuzz_net_next_timer());
+  return ++idle <= MOST_IDLE && (limit > 0 || next_timer());
 }
 
 HIDDEN int ffuzz_net_waits(int64_t limit, const char *call) {
@@ -284,9 +291,10 @@ HIDDEN int ffuzz_net_waits(int64_t limit, const char *call) {
     ffuzz_net_run_ends(call);
   }
   if (limit == 0) return 0;
-  uint64_t timer = ffuzz_net_next_timer(), now = ffuzz_net_now();
+  uint64_t timer = next_timer(), now = ffuzz_net_now();
   if (timer && (limit < 0 || timer < now + (uint64_t)limit)) {
     if (timer > now) ffuzz_net_move_clock(timer - now);
+    if (!ffuzz_net_alarm_rings()) ffuzz_net_run_ends(call);
     return 1;
   }
   ffuzz_net_move_clock((uint64_t)limit);

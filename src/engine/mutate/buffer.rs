@@ -78,7 +78,7 @@ impl Buffer {
     }
 
     /// The bytes are a list of messages: the lengths of these are kept right from now on.
-    pub(crate) fn reframe(&mut self) {
+    pub fn reframe(&mut self) {
         self.lengths.retain(|length| !messages::is_framing(length));
         self.lengths.extend(messages::framing(&self.bytes));
     }
