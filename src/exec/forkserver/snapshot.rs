@@ -99,8 +99,8 @@ pub(super) struct Policy {
     shortened: u32,
     /// Runs with fork depend on when they are made.
     depends_on_time: bool,
-    /// Runs do not begin behind messages any more.
-    leaves_beginnings: bool,
+    /// Snapshots behind messages that could not be used.
+    lost_beginnings: u32,
     doubt: Option<Doubt>,
     left: bool,
     pause: Pause,
@@ -174,7 +174,7 @@ impl Policy {
             prologue,
             shortened: 0,
             depends_on_time: false,
-            leaves_beginnings: false,
+            lost_beginnings: 0,
             doubt: None,
             left: false,
             pause: Pause::default(),
@@ -348,7 +348,7 @@ impl ForkServer {
 
     /// A snapshot can be taken behind the first messages of an input.
     pub(super) fn shares_beginnings(&self) -> bool {
-        let can = |policy: &Policy| policy.prologue > 0 && !policy.leaves_beginnings;
+        let can = |policy: &Policy| policy.prologue > 0 && policy.lost_beginnings < MOST_SHORTENED;
         self.setup.has_net() && self.restores() && self.snapshot.as_ref().is_some_and(can)
     }
 
@@ -556,19 +556,23 @@ impl ForkServer {
     }
 
     /// The next child takes its snapshot after at most this many system calls of its main. If it was taken behind
-    /// messages, what they have done may be the reason: then no child does that any more.
+    /// messages, what they have done may be the reason: then the next one begins without them.
     fn shorten_prologue(&mut self, most: u32) {
         let (Some(policy), Some(runs)) = (&mut self.snapshot, &mut self.session.runs) else {
             return;
         };
         if let Some(beginning) = self.beginning.take() {
-            policy.leaves_beginnings = true;
+            policy.lost_beginnings += 1;
             policy.recent = (0, 0);
-            let why = policy.runs.why.as_deref().unwrap_or("runs had other results than with fork");
-            self.notes.push(format!(
-                "snapshots are not taken behind messages any more (the last one: behind {}): {why}",
-                beginning.count()
-            ));
+            if policy.lost_beginnings == MOST_SHORTENED {
+                let why = policy.runs.why.as_deref();
+                let why = why.unwrap_or("runs had other results than with fork");
+                self.notes.push(format!(
+                    "snapshots are not taken behind messages any more (the last one: behind {}): {why}",
+                    beginning.count()
+                ));
+            }
+            self.settings.beginning = None;
             runs.set_prefix(0);
             return;
         }
