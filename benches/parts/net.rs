@@ -23,6 +23,8 @@ const SERVERS: [(&str, f64); 6] = [
     ("redis", 10.0),
     ("curl", 10.0),
 ];
+/// The same, if the folder has them.
+const OTHERS: [(&str, f64); 3] = [("mbedtls", 1.0), ("exim", 5.0), ("cares", 10.0)];
 const SECONDS: u32 = 8;
 const PAIRS: usize = 3;
 /// Sessions over real sockets of one measurement.
@@ -45,12 +47,14 @@ impl Bench {
         );
         println!("|---|---|---|---|---|---|");
         let case: Option<String> = setting("FFUZZ_BENCH_CASE");
-        let wanted = |name: &str| case.as_deref().is_none_or(|case| case == name);
-        for (name, factor) in SERVERS.into_iter().filter(|(name, _)| wanted(name)) {
-            self.sessions(&Server::open(&folder, name), factor);
+        let mut servers = SERVERS.to_vec();
+        servers.extend(OTHERS.into_iter().filter(|(name, _)| folder.join(name).exists()));
+        servers.retain(|(name, _)| case.as_deref().is_none_or(|case| case == *name));
+        for (name, factor) in &servers {
+            self.sessions(&Server::open(&folder, name), *factor);
         }
         same::print_head();
-        for (name, _) in SERVERS.into_iter().filter(|(name, _)| wanted(name)) {
+        for (name, _) in &servers {
             let server = Server::open(&folder, name);
             self.campaign(&server, "snapshot");
             let queue = self.dir.join("net-out/default/queue");
