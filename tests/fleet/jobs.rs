@@ -224,6 +224,49 @@ fn a_job_that_fails_does_not_end_the_others() {
         .says("done letters/none/seed");
 }
 
+/// Each job has a socket of its own, in memory: jobs in parallel share no port.
+#[test]
+fn servers_and_clients_are_targets() {
+    let dir = TestDir::new();
+    module(&dir, "numbers", "");
+    let message =
+        |text: &str| [&[u8::try_from(text.len()).unwrap(), 0, 0, 0], text.as_bytes()].concat();
+    dir.write("session", ["LOGIN x", "MAIL y", "QUIT"].map(message).concat());
+    let table = |name: &str, words: &str, delivery: &str| {
+        let table = target_table(name, &target("sockets.c", ""));
+        table.replace("\"]", &format!("\", {words}]")) + &format!("delivery = \"{delivery}\"\n")
+    };
+    let own = "[[job]]\nmutators = []\ntargets = [\"server\", \"other\"]\nseeds = [\"session\"]\nexecs = 60000\n";
+    let foreign = "[[job]]\ntargets = [\"client\"]\nseeds = [\"session\"]\nexecs = 20\n";
+    list(
+        &dir,
+        &[
+            table("server", "\"epoll\"", "tcp:7000"),
+            table("other", "\"plain\"", "tcp:7000"),
+            table("client", "\"client\", \"81\"", "tcp-client:81"),
+            mutators_table("numbers", true),
+            own.into(),
+            foreign.into(),
+        ],
+    );
+    let done = dir.ffuzz_and_triage("jobs --json jobs.toml").run().expect(0);
+    for row in rows(&done) {
+        let name = row["target"].as_str().unwrap();
+        let folder = format!("results/jobs/{name}/{}/session", row["mutators"].as_str().unwrap());
+        let log = dir.text(&format!("{folder}/log"));
+        assert_eq!(row["status"], "done", "{row} {log}");
+        assert!(row["edges"].as_u64() > Some(5), "{row}");
+        assert!(log.contains("took 3 of 3 messages of the first seed"), "{log}");
+        if name != "client" {
+            // The triage beside the campaign has the socket, too.
+            assert!(
+                row["crashes"].as_u64() > Some(0) && row["bugs"].as_u64() > Some(0),
+                "{row} {log}"
+            );
+        }
+    }
+}
+
 #[test]
 fn mistakes_in_the_list_have_their_place() {
     let dir = TestDir::new();
@@ -242,12 +285,28 @@ fn mistakes_in_the_list_have_their_place() {
         "relative to the job file",
     );
     // Two jobs cannot share it, or the list would not understand what it does.
-    for option in ["--error-exitcode", "--metrics=9000", "-V"] {
+    for option in ["--error-exitcode", "--metrics=9000", "-V", "--net=tcp:7000", "--net"] {
         let text = format!(
             "output = \"results\"\n[[target]]\nname = \"a\"\ncommand = [\"./a\"]\n\
              options = [\"{option}\"]\n[[job]]\nseeds = [\"seed\"]\nexecs = 1\n"
         );
         refused(&text, "is not an option for jobs", "docs/jobs.md");
+    }
+    for (command, delivery, cause, remedy) in [
+        (
+            "\"./a\", \"@@\"",
+            "tcp:80",
+            "delivery over the socket \"tcp:80\", and the command has @@",
+            "one of them",
+        ),
+        ("\"./a\"", "tcp:0", "\"tcp:0\" is no delivery: \"0\" is no port", "tcp:PORT"),
+        ("\"./a\"", "sctp:80", "\"sctp:80\" is no delivery", "tcp:PORT"),
+    ] {
+        let text = format!(
+            "output = \"results\"\n[[target]]\nname = \"a\"\ncommand = [{command}]\n\
+             delivery = \"{delivery}\"\n[[job]]\nseeds = [\"seed\"]\nexecs = 1\n"
+        );
+        refused(&text, &format!("line 5, column 12: {cause}"), remedy);
     }
     fs::remove_file(dir.path("jobs.toml")).unwrap();
     jobs(&dir, "").run().refused(1, "cannot read jobs.toml", "--help has an example");

@@ -10,7 +10,7 @@ use std::path::PathBuf;
 use std::time::Instant;
 
 use broker::{Broker, Client, start_for};
-use common::{Running, TestDir, plain, stats_of, wait_until};
+use common::{Running, TestDir, plain, stats_of, target, wait_until};
 use ffuzz::fleet::pastis::engines::{ENGINES, VERSION};
 use ffuzz::fleet::pastis::messages::{
     EngineMessage, EngineState, Message, SeedKind, StartMessage, Telemetry,
@@ -130,6 +130,103 @@ fn programs_without_source_are_guided_by_a_domain() {
     assert!(setup.contains("WAYPOINTS=heap"), "{setup}");
     client.stop();
     running.wait_for("ended (User)");
+    finish(running);
+}
+
+/// The messages of an input that is a list of them.
+fn messages(input: &[u8]) -> Option<Vec<&[u8]>> {
+    let (mut rest, mut messages) = (input, Vec::new());
+    while let Some((word, after)) = rest.split_first_chunk::<4>() {
+        let length = u32::from_le_bytes(*word) & 0xff_ffff;
+        let (message, after) = after.split_at_checked(length.try_into().unwrap())?;
+        messages.push(message);
+        rest = after;
+    }
+    rest.is_empty().then_some(messages)
+}
+
+/// The options come from both sides: the socket of the broker wins, and the user's --split belongs to it.
+#[test]
+fn servers_are_fuzzed_over_their_socket() {
+    let one =
+        |text: &str| [&[u8::try_from(text.len()).unwrap(), 0, 0, 0], text.as_bytes()].concat();
+    let list = ["LOGIN x", "MAIL y", "QUIT"].map(one).concat();
+    for (user, engine_args, seed, queued) in [
+        ("--net tcp:7000 -p", "--answers '^25(.)'", list.clone(), list),
+        (
+            "--net udp:53 --split ;",
+            "--net tcp:7000",
+            b"LOGIN x;MAIL y;QUIT".to_vec(),
+            ["LOGIN x;", "MAIL y;", "QUIT"].map(one).concat(),
+        ),
+    ] {
+        let (dir, broker) = (TestDir::new(), Broker::start());
+        let mut running = engine(&dir, &broker, user);
+        let mut client = broker.client();
+        let start = StartMessage {
+            argv: vec!["epoll".into()],
+            engine_args: engine_args.into(),
+            ..start_for(&target("sockets.c", ""))
+        };
+        client.start(start);
+        client.seed(SeedKind::Input, &seed);
+        client.wait_for_seed("a crash", |kind, bytes| {
+            let has = |word: &[u8]| {
+                messages(bytes).is_some_and(|all| all.iter().any(|m| m.starts_with(word)))
+            };
+            kind == SeedKind::Crash && has(b"DATA") && has(b"LOGIN")
+        });
+        client.wait_for_seed("an input", |kind, bytes| {
+            kind == SeedKind::Input && messages(bytes).is_some_and(|all| all.len() > 1)
+        });
+        // A find of another engine, which is run as it is and not sent back.
+        let other = ["LOGIN", "MAIL", "LOGIN", "DATA", "MAIL", "DATA"].map(one).concat();
+        client.seed(SeedKind::Crash, &other);
+        client.wait_for_log(DEBUG, "2 inputs of the broker were run, 0 dropped");
+        client.stop();
+        running.wait_for("ended (User)");
+        assert!(client.seeds().iter().all(|(_, bytes)| *bytes != seed && *bytes != other));
+        let worker = format!("{}/out/main", session(&dir));
+        let queue = format!("{worker}/queue");
+        let first = dir.entries(&queue).into_iter().find(|name| name.starts_with("id:000000,"));
+        assert_eq!(dir.read(&format!("{queue}/{}", first.unwrap())), queued);
+        let setup = dir.text(&format!("{worker}/fuzzer_setup"));
+        assert!(setup.contains("'--net' 'tcp:7000'") && !setup.contains("udp:53"), "{setup}");
+        for word in ["--split", "--answers"] {
+            let is_given = user.contains(word) || engine_args.contains(word);
+            assert_eq!(setup.contains(word), is_given, "{setup}");
+        }
+        let stats = stats_of(&dir.text(&format!("{worker}/fuzzer_stats")));
+        assert_eq!(
+            stats.get("dsf0_name").map(String::as_str),
+            user.contains("-p").then_some("answers")
+        );
+        finish(running);
+    }
+}
+
+#[test]
+fn a_socket_that_does_not_fit_is_refused() {
+    let (dir, broker) = (TestDir::new(), Broker::start());
+    for (options, cause) in
+        [("--net 80", "names no socket"), ("--net tcp:80 --answers (", "--answers (")]
+    {
+        let words = format!("--pastis {} {options}", broker.address());
+        dir.ffuzz(&words).run().refused(2, cause, "");
+    }
+    let running = engine(&dir, &broker, "--net tcp:7000");
+    let mut client = broker.client();
+    let start = start_for(&relay());
+    let with =
+        |engine_args: &str| StartMessage { engine_args: engine_args.into(), ..start.clone() };
+    for (start, cause) in [
+        (with("--net tcp:0"), "\"0\" is no port"),
+        (with("--answers a"), "--answers names a domain"),
+        (StartMessage { argv: vec!["@@".into()], ..start.clone() }, "names a file for them"),
+    ] {
+        client.start(start);
+        client.wait_for_log(ERROR, cause);
+    }
     finish(running);
 }
 

@@ -181,12 +181,12 @@ const TABLE: &[OptionRow] = &[
         Pastis::Gets,
         Triage::Word(|c| c.target.guards_heap.then(|| "--guard-heap".into())),
     ),
-    too(
+    no_job(too(
         &["--net"],
         Workers::Get,
         Pastis::Gets,
         Triage::Value(|c| c.args.net.clone().map(Into::into)),
-    ),
+    )),
     row(&["--split"], Workers::Get, Pastis::Gets),
     no_job(row(&["--record"], Workers::Without, Pastis::Refused("it makes a seed and ends"))),
     row(&["--answers"], Workers::Get, Pastis::Gets),

@@ -7,14 +7,16 @@ use std::process::ExitCode;
 
 use super::args::Args;
 use super::handed::{self, OptionRow, Pastis};
-use super::{this_program, values, words};
+use super::{resolve, this_program, values, words};
 use crate::cmd::exit::Failure;
-use crate::config::env::Environment;
+use crate::config::env::{Environment, placeholder_in};
+use crate::exec::net::StandInError;
 use crate::fleet::pastis::{self, Level, PastisOptions, StartOrder};
 use crate::fleet::workers::{WorkerPlan, strategy};
 
 /// Without `-o`.
 const OUTPUT: &str = "ffuzz-pastis";
+const NET: &str = "--net";
 
 pub(super) fn run(
     address: &str,
@@ -70,9 +72,15 @@ fn check(address: &str, args: &Args) -> Result<(), Failure> {
         let name = format!("-c {}", program.display());
         return Err(Failure::usage(format!("--pastis excludes {name}: {cause}"), "leave it out"));
     }
-    refused(&args.given).map_or(Ok(()), |(name, why)| {
-        Err(Failure::usage(format!("--pastis excludes {name}: {why}"), format!("leave out {name}")))
-    })
+    if let Some((name, why)) = refused(&args.given) {
+        let cause = format!("--pastis excludes {name}: {why}");
+        return Err(Failure::usage(cause, format!("leave out {name}")));
+    }
+    // The domains that --answers needs may be the broker's.
+    if let Some(net) = &args.net {
+        values::net(net, args.answers.as_deref())?;
+    }
+    args.split.as_deref().map_or(Ok(()), |text| values::separator(text).map(drop))
 }
 
 fn refused(options: &[Vec<OsString>]) -> Option<(&'static str, &'static str)> {
@@ -93,6 +101,19 @@ fn is_kept(option: &[OsString], engine: &[Vec<OsString>]) -> bool {
             !engine.iter().filter_map(|option| handed::row_of(option)).any(theirs)
         }
     }
+}
+
+/// Refuses a socket that the fuzzer would refuse with the same options, at each of its starts.
+fn check_socket(options: &[OsString], target: &[OsString]) -> Result<(), String> {
+    let cause = |failure: Failure| failure.cause;
+    let args = Args::from_words(options.to_vec()).map_err(cause)?;
+    if resolve::net(&args).map_err(cause)?.is_none() {
+        return Ok(());
+    }
+    if target.iter().any(|word| placeholder_in(word).is_some()) {
+        return Err(StandInError::File.to_string());
+    }
+    args.split.as_deref().map_or(Ok(()), |text| values::separator(text).map(drop)).map_err(cause)
 }
 
 /// What the user has said.
@@ -129,7 +150,9 @@ impl Defaults {
         } else if order.single {
             add(&["--run-mode"], &["--run-mode", "fork"]);
         }
-        argv.extend(all.into_iter().flatten());
+        let all: Vec<OsString> = all.into_iter().flatten().collect();
+        check_socket(&all, &order.argv)?;
+        argv.extend(all);
         argv.extend(["--".into(), order.program.clone().into()]);
         argv.extend(order.argv.iter().cloned());
         Ok(WorkerPlan {
@@ -146,8 +169,13 @@ impl Defaults {
         let Some(words) = values::shell_words(text) else {
             return Err("a quote is not closed".into());
         };
-        let words: Vec<OsString> = words.into_iter().map(OsString::from).collect();
-        let args = Args::from_words(words).map_err(|failure| failure.cause)?;
+        // The broker's --split and --answers may belong to the user's --net.
+        let has_socket = words.iter().any(|word| word.split('=').next() == Some(NET));
+        let socket = self.options.iter().find(|option| words::name(option) == NET && !has_socket);
+        let words = words.into_iter().map(OsString::from);
+        let words = socket.into_iter().flatten().cloned().chain(words).collect();
+        let mut args = Args::from_words(words).map_err(|failure| failure.cause)?;
+        args.given.retain(|option| has_socket || words::name(option) != NET);
         if let Some(word) = args.command.first() {
             return Err(format!("{word:?} is no option"));
         }
@@ -262,6 +290,37 @@ mod tests {
             plan("", native).unwrap(),
             format!("WAYPOINTS=heap {HEAD} -p -Q -- /r/t-1/package/t @@")
         );
+    }
+
+    #[test]
+    fn a_socket_is_handed_on_from_both_sides() {
+        let engine = |text: &'static str| {
+            move |order: &mut StartOrder| {
+                (order.engine_args, order.argv) = (text.into(), vec!["serve".into()]);
+            }
+        };
+        for (user, broker, options) in [
+            ("--net tcp:80 --split ;", "", "--net tcp:80 --split ;"),
+            ("", "--net tcp:80 --split ';'", "--net tcp:80 --split ;"),
+            ("--net tcp:80", "--split ';'", "--net tcp:80 --split ;"),
+            ("--net tcp:80 --split ;", "--net udp:53", "--split ; --net udp:53"),
+            ("--net tcp:80 -p", "--answers a", "--net tcp:80 -p --answers a"),
+            ("--net=tcp:80", "-t 9", "--net=tcp:80 -t 9"),
+        ] {
+            let expected = format!("{HEAD} {options} -- /r/t-1/package/t serve");
+            assert_eq!(plan(user, engine(broker)).unwrap(), expected);
+        }
+        for (user, broker, cause) in [
+            ("", "--net x", "--net x: \"x\" names no socket"),
+            ("", "--split ';'", "--net"),
+            ("--net tcp:80", "--answers a", "--answers names a domain"),
+            ("--net tcp:80", "--record f", "--record: it makes a seed and ends"),
+        ] {
+            let shown = plan(user, engine(broker)).unwrap_err();
+            assert!(shown.contains(cause), "{broker}: {shown}");
+        }
+        let shown = plan("--net tcp:80", |_| {}).unwrap_err();
+        assert!(shown.contains("gives inputs to a socket"), "{shown}");
     }
 
     #[test]

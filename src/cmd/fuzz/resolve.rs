@@ -401,7 +401,7 @@ fn native_engine(args: &Args) -> Option<NativeEngine> {
 }
 
 /// `--net`: what the answers are is of interest where domains are.
-fn net(args: &Args) -> Result<Option<NetOptions>, Failure> {
+pub(super) fn net(args: &Args) -> Result<Option<NetOptions>, Failure> {
     let Some(text) = &args.net else { return Ok(None) };
     let counts = args.domains || args.dsf_record;
     if args.answers.is_some() && !counts {

@@ -12,6 +12,7 @@ use toml::Spanned;
 
 use super::{Job, Limits};
 use ffuzz_config::env;
+use ffuzz_config::net::{NetError, NetOptions};
 
 /// Without `stall_seconds`.
 const STALL: u64 = 120;
@@ -20,6 +21,9 @@ const MOST_JOBS: usize = 100_000;
 const MOST_ROUNDS: u32 = 10_000;
 /// The list `mutators` of a job without any.
 const BUILT_IN: &str = "built-in";
+const DELIVERIES: &str = "use \"stdin\", \"argument\" (with @@), \"file:PATH\", or the socket of a server or client: \"tcp:PORT\", \"udp:PORT\", \
+     \"unix:PATH\", \"tcp-client[:PORT]\", \"udp-client[:PORT]\"";
+
 /// A mistake in the file, with its place.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Mistake {
@@ -351,36 +355,46 @@ impl Reader<'_> {
             .iter()
             .any(|word| env::placeholder_in(word.as_ref()).is_some());
         let Some(delivery) = &target.delivery else { return Ok(words) };
-        let result = match (delivery.get_ref().as_str(), names_file) {
-            ("stdin", false) | ("argument", true) => Ok(None),
+        let delivered = self.delivery(delivery.get_ref(), names_file);
+        words.extend(self.place.check(&delivery.span(), delivered)?);
+        Ok(words)
+    }
+
+    /// The options for this value of `delivery`. `names_file`: the command has `@@`.
+    fn delivery(&self, text: &str, names_file: bool) -> Result<Vec<OsString>, Refusal> {
+        match (text, names_file) {
+            ("stdin", false) | ("argument", true) => return Ok(Vec::new()),
             ("stdin", true) => {
-                refusal("delivery is \"stdin\", and the command has @@", "leave out one of them")
+                return refusal(
+                    "delivery is \"stdin\", and the command has @@",
+                    "leave out one of them",
+                );
             }
-            ("argument", false) => refusal(
-                "delivery is \"argument\", and the command has no @@",
-                "write @@ where the file's name belongs",
-            ),
-            (text, _) => match text.strip_prefix("file:") {
-                Some(path) if !path.is_empty() && !names_file => {
-                    Ok(Some(self.place.absolute(path)))
-                }
-                Some(_) => {
+            ("argument", false) => {
+                return refusal(
+                    "delivery is \"argument\", and the command has no @@",
+                    "write @@ where the file's name belongs",
+                );
+            }
+            _ => {}
+        }
+        if let Some(path) = text.strip_prefix("file:").filter(|path| !path.is_empty()) {
+            return match names_file {
+                true => {
                     refusal("delivery by a file, and the command has @@", "leave out one of them")
                 }
-                None if text.contains(':') => refusal(
-                    format!("the delivery {text:?} is not supported yet"),
-                    "use \"stdin\", \"argument\" (with @@) or \"file:PATH\"",
-                ),
-                None => refusal(
-                    format!("{text:?} is no delivery"),
-                    "use \"stdin\", \"argument\" (with @@) or \"file:PATH\"",
-                ),
-            },
-        };
-        if let Some(file) = self.place.check(&delivery.span(), result)? {
-            words.extend(["-f".into(), file.into()]);
+                false => Ok(vec!["-f".into(), self.place.absolute(path).into()]),
+            };
         }
-        Ok(words)
+        match text.parse::<NetOptions>() {
+            Ok(_) if names_file => refusal(
+                format!("delivery over the socket {text:?}, and the command has @@"),
+                "leave out one of them",
+            ),
+            Ok(_) => Ok(vec!["--net".into(), text.into()]),
+            Err(NetError::Form(_)) => refusal(format!("{text:?} is no delivery"), DELIVERIES),
+            Err(error) => refusal(format!("{text:?} is no delivery: {error}"), DELIVERIES),
+        }
     }
 
     /// A program with a slash is relative to the file.
@@ -574,6 +588,20 @@ options = [\"-p\"]
     }
 
     #[test]
+    fn the_socket_of_a_target_is_handed_on() {
+        let dir = folder();
+        for socket in ["tcp:1883", "udp:53", "unix:x", "tcp-client", "tcp-client:80", "udp-client"]
+        {
+            let text = GOOD.replacen("\"stdin\"", &format!("{socket:?}"), 1);
+            let file = JobFile::parse(&dir.path().join("jobs.toml"), &text, &[]).unwrap();
+            assert_eq!(file.jobs[0].target, "a");
+            assert!(!file.jobs[0].options.contains(&"--net".into()));
+            assert_eq!(file.jobs[2].target, "b");
+            assert_eq!(file.jobs[2].options[..2], ["--net", socket]);
+        }
+    }
+
+    #[test]
     fn a_mistake_has_its_place() {
         let dir = folder();
         let path = dir.path().join("jobs.toml");
@@ -595,7 +623,16 @@ options = [\"-p\"]
             ("execs = 100", "execs = 0", "19:1 a limit of 0"),
             ("name = \"b\"", "name = \"a\"", "9:8 the name \"a\" is given twice"),
             ("name = \"b\"", "name = \"../b\"", "9:8 the name \"../b\" cannot be"),
-            ("\"stdin\"", "\"tcp:80\"", "11:12 the delivery \"tcp:80\" is not supported yet"),
+            ("\"stdin\"", "\"tcp\"", "11:12 \"tcp\" is no delivery"),
+            ("\"stdin\"", "\"sctp:80\"", "11:12 \"sctp:80\" is no delivery"),
+            ("\"stdin\"", "\"file:\"", "11:12 \"file:\" is no delivery"),
+            ("\"stdin\"", "\"udp:x\"", "11:12 \"udp:x\" is no delivery: \"x\" is no port"),
+            ("\"stdin\"", "\"unix:\"", "11:12 \"unix:\" is no delivery: the path of a local"),
+            (
+                "[\"b\"]\ndelivery = \"stdin\"",
+                "[\"b\", \"@@\"]\ndelivery = \"tcp:80\"",
+                "11:12 delivery over the socket \"tcp:80\", and the command has @@",
+            ),
             ("\"stdin\"", "\"argument\"", "11:12 delivery is \"argument\""),
             ("[\"-p\"]", "[\"-p\", \"-oX\"]", "27:18 -o is not an option for jobs"),
             ("[\"b\"]", "[]", "10:11 the command is empty"),
