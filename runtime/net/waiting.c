@@ -330,6 +330,7 @@ PUBLIC unsigned sleep(unsigned seconds) {
 }
 
 PUBLIC int pause(void) {
-  if (ffuzz_net.role) ffuzz_net_waits(-1, "pause");
-  return (int)REAL(ppoll, NULL, 0, NULL, NULL, 0);
+  if (!ffuzz_net.role) return (int)REAL(ppoll, NULL, 0, NULL, NULL, 0);
+  ffuzz_net_waits(-1, "pause");
+  FAIL(EINTR);
 }

@@ -112,7 +112,10 @@ fn what_a_program_is_to_itself_works_without_the_kernel() {
 fn time_and_random_numbers_are_the_same_in_each_run() {
     let text = said("tcp:7000", "chance", session());
     assert!(text.ends_with(" 1700000000|") && text.len() > 20, "{text}");
+    // The processor's counter, the number of the process, and the address of a block.
+    assert!(text.contains(" 1000 0 0x"), "{text}");
     assert_eq!(text, said("tcp:7000", "chance", session()));
+    assert_eq!(said("tcp:7000", "alarm", session()), "0:ring|");
 }
 
 #[test]

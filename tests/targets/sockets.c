@@ -20,6 +20,7 @@
 #include <sys/select.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/time.h>
 #include <sys/timerfd.h>
 #include <sys/un.h>
 #include <sys/wait.h>
@@ -287,8 +288,24 @@ static void random_numbers(void) {
   for (int i = 0; i < 4; i++) printf("%02x%02x", a[i], b[i]);
   struct timespec now;
   clock_gettime(CLOCK_REALTIME, &now);
-  printf(" %ld|", (long)now.tv_sec);
+  unsigned low, high;
+  __asm__ volatile("rdtsc" : "=a"(low), "=d"(high));
+  void *block = malloc(1);
+  printf(" %u%u %d %d %p %ld|", high, low, (int)getpid(), kill(getpid(), 0), block, (long)now.tv_sec);
   fflush(stdout);
+}
+
+static void ring(int signal_number) { say("ring", 4), number = signal_number; }
+
+/* It waits for what does not come, with an alarm. */
+static void with_alarm(void) {
+  int fd = accept(listener(PORT), NULL, NULL);
+  struct itimerval left;
+  signal(SIGALRM, ring);
+  alarm(5);
+  getitimer(ITIMER_REAL, &left);
+  if (left.it_value.tv_sec != 4 || recv(fd, text, sizeof text, 0) < 0) exit(3);
+  while (number != SIGALRM) pause();
 }
 
 int main(int argc, char **argv) {
@@ -328,6 +345,7 @@ int main(int argc, char **argv) {
   if (IS("stream")) by_stream(listener(PORT));
   if (IS("itself")) within_itself();
   if (IS("chance")) random_numbers();
+  if (IS("alarm")) with_alarm();
   if (IS("silent")) listener(PORT), pause();
   if (IS("deaf")) accept(listener(PORT), NULL, NULL), sleep(1000);
   if (IS("greedy")) {
