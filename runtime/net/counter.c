@@ -88,6 +88,7 @@ PUBLIC int sigaction(int number, const struct sigaction *new, struct sigaction *
 }
 
 PUBLIC sighandler_t signal(int number, sighandler_t handler) {
+  if (!is_on || number != SIGSEGV) return NEXT(signal)(number, handler);
   struct sigaction new = {.sa_handler = handler, .sa_flags = SA_RESTART}, old;
   sigemptyset(&new.sa_mask);
   return sigaction(number, &new, &old) ? SIG_ERR : old.sa_handler;

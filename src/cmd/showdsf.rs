@@ -115,13 +115,11 @@ fn answers(
     if !shows_answers(args) {
         return Ok(Vec::new());
     }
-    let timeout = args.target.timeout(MIN_TIMEOUT_MS, tool::NO_TIMEOUT)?;
-    let mut wanted = ToolTarget::new(&args.target, scratch, timeout);
-    wanted.domains = true;
-    wanted.answers = args.answers.as_deref();
+    let wanted = wanted(args, scratch)?;
     let (_, mut target) = wanted.start_fresh(environment)?;
     let mut add = |input: &[u8]| {
-        let ended = target.run(input, FreshOptions::within(timeout)).map_err(tool::failure)?;
+        let ended =
+            target.run(input, FreshOptions::within(wanted.timeout)).map_err(tool::failure)?;
         let session = ended.session.unwrap_or_default();
         sites.extend(
             session.answer_pairs().map(|(key, pair)| Site::of_key("answers", key.into(), pair)),
@@ -152,12 +150,18 @@ fn names(target: &Hooked, args: &Args, answers: Vec<Site>) -> KeyNames {
     names
 }
 
-fn start(args: &Args, environment: &Environment, scratch: &Scratch) -> Result<Hooked, Failure> {
+/// The target with its domains.
+fn wanted<'a>(args: &'a Args, scratch: &'a Scratch) -> Result<ToolTarget<'a>, Failure> {
     let timeout = args.target.timeout(MIN_TIMEOUT_MS, tool::NO_TIMEOUT)?;
     let mut wanted = ToolTarget::new(&args.target, scratch, timeout);
-    wanted.native = Some(&args.native);
     wanted.domains = true;
     wanted.answers = args.answers.as_deref();
+    Ok(wanted)
+}
+
+fn start(args: &Args, environment: &Environment, scratch: &Scratch) -> Result<Hooked, Failure> {
+    let mut wanted = wanted(args, scratch)?;
+    wanted.native = Some(&args.native);
     if let (Some(file), true) = (&args.at_file, args.runs_folders()) {
         wanted.scratch = file;
     }

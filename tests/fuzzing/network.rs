@@ -399,12 +399,17 @@ fn a_session_with_a_real_peer_becomes_a_seed() {
     assert_eq!(recorded("tcp-client", "client 7080", &server), list(&[(0, "LOGIN x")]));
 
     let record = |options: &str| dir.tool(&format!("fuzz {options}"), &sockets(), "plain").run();
+    std::fs::remove_file(dir.path("seed")).unwrap();
     let _busy = TcpListener::bind((Ipv4Addr::LOCALHOST, 7000)).unwrap();
     record("--record seed --net tcp:7000").refused(
         1,
         "clients cannot come to 127.0.0.1:7000",
         "end the program",
     );
+    assert!(!dir.path("seed").exists(), "no file without a session");
+    std::fs::write(dir.path("seed"), "kept").unwrap();
+    record("--record seed --net tcp:7001").refused(1, "seed cannot be written", "--record FILE");
+    assert_eq!(dir.text("seed"), "kept");
     record("--record no/seed --net tcp:7001").refused(
         1,
         "no/seed cannot be written",

@@ -121,7 +121,7 @@ pub struct Fuzzer<M> {
     /// The search for lengths and offsets so far.
     pub(super) measuring: Measuring,
     /// What the first messages of seeds take.
-    pub(super) times: MessageTimes,
+    pub(super) message_times: MessageTimes,
     /// What trimming has taken.
     pub(super) trimming: Effort,
     /// Whether havoc keeps them right.
@@ -170,7 +170,7 @@ impl<M: ForeignMutators> Fuzzer<M> {
             unrepeated: HashSet::new(),
             comparing: Comparing::default(),
             measuring: Measuring::default(),
-            times: MessageTimes::default(),
+            message_times: MessageTimes::default(),
             trimming: Effort::default(),
             resizing: Bandit::new(2),
             donors: DonorPool::default(),

@@ -2,8 +2,8 @@
 //! ([`RunSettings::beginning`](crate::executor::RunSettings::beginning)).
 //!
 //! Each third turn begins with none, so that every message is changed; half of the others with as many as pay, and half
-//! with a number that is drawn from those that pay. A number pays if the runs of the turn save more than twice what a new process takes: one with the
-//! messages, and one without them after the turn.
+//! with a number that is drawn from those that pay. A number pays if the runs of the turn save more than twice what a new
+//! process takes: one with the messages, and one without them after the turn.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -73,7 +73,9 @@ pub(super) fn choose<D: Door>(
 fn time_messages<D: Door>(door: &mut D, id: SeedId) -> Result<Vec<(usize, Duration)>, D::Error> {
     let fuzzer = door.fuzzer_mut();
     let data = fuzzer.corpus[id].data.clone();
-    if let Some(timed) = fuzzer.times.of_seeds.get(&id).filter(|timed| timed.len == data.len()) {
+    if let Some(timed) =
+        fuzzer.message_times.of_seeds.get(&id).filter(|timed| timed.len == data.len())
+    {
         return Ok(timed.saved.clone());
     }
     let most = messages(&data).count().saturating_sub(1);
@@ -85,7 +87,7 @@ fn time_messages<D: Door>(door: &mut D, id: SeedId) -> Result<Vec<(usize, Durati
         saved.push((count, time_of(door, beginning.bytes())?.saturating_sub(none)));
     }
     let timed = Timed { len: data.len(), saved: saved.clone() };
-    door.fuzzer_mut().times.of_seeds.insert(id, timed);
+    door.fuzzer_mut().message_times.of_seeds.insert(id, timed);
     Ok(saved)
 }
 

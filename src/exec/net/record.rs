@@ -47,32 +47,36 @@ pub struct Recording {
 }
 
 impl Recording {
-    /// Opens both, on the loopback.
+    /// Opens both, the socket on the loopback. A file that is there stays as it is.
     pub fn open(net: &NetOptions, path: &Path) -> Result<Self, RecordError> {
-        let file =
-            File::create(path).map_err(|source| RecordError::File { path: path.into(), source })?;
+        let file = File::create_new(path)
+            .map_err(|source| RecordError::File { path: path.into(), source })?;
         let address = (Ipv4Addr::LOCALHOST, net.port.unwrap_or(0));
-        let place = match (net.side, net.protocol) {
-            (Side::Client, _) => String::new(),
-            (Side::Server, Protocol::Unix) => net.path.clone(),
-            (Side::Server, _) => format!("{}:{}", address.0, address.1),
-        };
-        let socket = match (net.side, net.protocol) {
-            (Side::Client, _) => Ok(None),
+        let of_port = format!("{}:{}", address.0, address.1);
+        let (place, socket) = match (net.side, net.protocol) {
+            (Side::Client, _) => (String::new(), Ok(None)),
             (Side::Server, Protocol::Tcp) => {
-                TcpListener::bind(address).map(|socket| Some(socket.into()))
+                (of_port, TcpListener::bind(address).map(|socket| Some(socket.into())))
             }
             (Side::Server, Protocol::Udp) => {
-                UdpSocket::bind(address).map(|socket| Some(socket.into()))
+                (of_port, UdpSocket::bind(address).map(|socket| Some(socket.into())))
             }
             (Side::Server, Protocol::Unix) => {
-                UnixListener::bind(&net.path).map(|socket| Some(socket.into()))
+                let socket = UnixListener::bind(&net.path);
+                (net.path.clone(), socket.map(|socket| Some(socket.into())))
             }
         };
-        let socket =
-            socket.map_err(|source| RecordError::Socket { place: place.clone(), source })?;
-        let is_local = net.protocol == Protocol::Unix && socket.is_some();
-        Ok(Self { file, socket, place, path: is_local.then(|| net.path.clone().into()) })
+        let is_local = net.protocol == Protocol::Unix;
+        match socket {
+            Ok(socket) => {
+                let local = is_local.then(|| PathBuf::from(&place));
+                Ok(Self { file, socket, place, path: local })
+            }
+            Err(source) => {
+                let _ = fs::remove_file(path);
+                Err(RecordError::Socket { place, source })
+            }
+        }
     }
 
     /// Where clients find the target; empty if it is a client itself.
