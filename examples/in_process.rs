@@ -22,7 +22,7 @@ use ffuzz::engine::mutate::dictionary::Dictionary;
 use ffuzz::engine::mutate::foreign::NoMutators;
 use ffuzz::engine::runner::Runner;
 use ffuzz::engine::schedule::ScheduleOptions;
-use ffuzz::engine::stage::run_turn;
+use ffuzz::engine::stage::Stages;
 
 const EDGES: usize = 8;
 const TURNS: u32 = 2000;
@@ -89,9 +89,10 @@ fn main() -> Result<(), RunError> {
     search.try_out(&Candidate { bytes: b"[x]".to_vec(), ..Candidate::default() })?;
     assert_eq!(search.fuzzer.corpus.len(), 1, "the first input is always new");
     let best = |search: &Search| search.fuzzer.judge().aggregates().values()[0];
+    let mut stages = Stages::new();
     for turn in 0..TURNS {
         let Some(id) = search.fuzzer.pick() else { break };
-        let runs = run_turn(&mut search, id)?;
+        let runs = stages.run_turn(&mut search, id)?;
         let Fuzzer { scheduler, corpus, .. } = &mut search.fuzzer;
         scheduler.picked(corpus, id, runs);
         if best(&search) >= WANTED_DEPTH && !search.crashes.is_empty() {

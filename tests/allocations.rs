@@ -19,7 +19,7 @@ use ffuzz::engine::mutate::dictionary::{Dictionary, Token};
 use ffuzz::engine::mutate::foreign::NoMutators;
 use ffuzz::engine::runner::Runner;
 use ffuzz::engine::schedule::{Budget, ScheduleOptions};
-use ffuzz::engine::stage::{Stacks, run_producer};
+use ffuzz::engine::stage::{Stacks, Stages};
 
 /// Runs until buffers have their size.
 const WARM_UP: u64 = 200_000;
@@ -114,9 +114,10 @@ fn search() -> Search {
 }
 
 /// Allocations of a stage of this number of runs.
-fn allocations(search: &mut Search, runs: u64) -> u64 {
+fn allocations((search, stages): &mut (Search, Stages<Search>), runs: u64) -> u64 {
     let (before, execs) = (COUNT.with(Cell::get), search.0.target().execs());
-    run_producer(search, SeedId(0), &mut Stacks::new(Budget::of_runs(runs))).unwrap();
+    let mut stacks = Stacks::new(Budget::of_runs(runs));
+    stages.run_producer(search, SeedId(0), &mut stacks).unwrap();
     let after = COUNT.with(Cell::get);
     assert_eq!(search.0.target().execs() - execs, runs);
     after - before
@@ -124,13 +125,13 @@ fn allocations(search: &mut Search, runs: u64) -> u64 {
 
 #[test]
 fn a_run_that_shows_nothing_new_allocates_nothing() {
-    let mut search = search();
+    let mut search = (search(), Stages::new());
     // Parts of the seed that havoc copies, moves and deletes as a whole.
     let lengths = [8, 200].map(|at| Length { at, width: 1, is_big: true, from: at + 1 });
-    search.0.corpus[SeedId(0)].lengths = lengths.into();
+    search.1.parts().1.note_lengths(SeedId(0), lengths.into());
     allocations(&mut search, WARM_UP);
     let few = allocations(&mut search, 1000);
     assert!(few < 20, "{few} at the start of a stage");
     assert_eq!(allocations(&mut search, 100_000), few);
-    assert_eq!(search.0.corpus.len(), 4);
+    assert_eq!(search.0.0.corpus.len(), 4);
 }

@@ -1,7 +1,7 @@
 //! The dry run: every starting seed is stored under its id, then run, judged and calibrated; and the timeout that
 //! follows from them.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -20,6 +20,7 @@ use crate::engine::fuzzer::Fuzzer;
 use crate::engine::fuzzer::admit::{self, Crash};
 use crate::engine::fuzzer::door::{Door, Judging, Run};
 use crate::engine::mutate::{Candidate, below};
+use crate::engine::stage::Stages;
 use crate::event::Event;
 use crate::mutators::Mutators;
 
@@ -30,8 +31,9 @@ const TIMEOUT_MAX: Duration = Duration::from_secs(1);
 
 /// What is known while the starting inputs are taken in.
 struct DryRun {
-    /// Entries that an earlier process has run.
+    /// Entries that an earlier process has run, and those that were as it left them.
     known: Known,
+    adopted: BTreeSet<SeedId>,
     /// The seed that stands for all with this path.
     paths: HashMap<u64, SeedId>,
     total: usize,
@@ -57,7 +59,7 @@ impl DryRun {
 impl Campaign {
     /// Every seed is stored, then run, judged and calibrated. Mutators know all files before the first run, as in
     /// AFL++.
-    pub(super) fn import_seeds(&mut self) -> Result<(), CampaignError> {
+    pub(super) fn import_seeds(&mut self, stages: &mut Stages<Self>) -> Result<(), CampaignError> {
         let (starts, known) = self.prepare_starts()?;
         let findings = match self.options.input {
             Input::Resume => self.outside.count_findings()?,
@@ -66,13 +68,14 @@ impl Campaign {
         self.outside.statistics.expect_corpus(corpus_of(&starts));
         let mut dry_run = DryRun {
             known,
+            adopted: BTreeSet::new(),
             paths: HashMap::new(),
             total: starts.len(),
             run: 0,
             first_rejected: None,
         };
         let stored = self.store_starts(starts)?;
-        self.run_starts(stored, &mut dry_run)?;
+        self.run_starts(stored, &mut dry_run, stages)?;
         if self.outside.output.resumed() {
             let DryRun { total, run, .. } = dry_run;
             let message = format!("resumed: {total} queue entries, {run} of them run again");
@@ -159,6 +162,7 @@ impl Campaign {
         &mut self,
         stored: Vec<Stored>,
         dry_run: &mut DryRun,
+        stages: &mut Stages<Self>,
     ) -> Result<(), CampaignError> {
         self.outside.reports.note(format!("dry run of {} seeds", stored.len()));
         let (count, mut taken) = (stored.len(), 0);
@@ -173,12 +177,24 @@ impl Campaign {
             taken = index + 1;
             self.fill_gap(seed.id, &dry_run.known);
             self.import(seed, index, dry_run)?;
-            self.state.has_known = dry_run.known.is_empty();
+            if dry_run.known.is_empty() && !self.state.has_known {
+                self.restore_stages(dry_run, stages);
+            }
             self.carry_out_orders()?;
             self.tick_if_due();
         }
         self.state.is_complete = taken == count && !stop.is_over();
+        if self.state.is_complete && !self.state.has_known {
+            self.restore_stages(dry_run, stages);
+        }
         Ok(())
+    }
+
+    /// All that an earlier process knew of seeds is in the corpus.
+    fn restore_stages(&mut self, dry_run: &DryRun, stages: &mut Stages<Self>) {
+        let Self { fuzzer, outside, state, .. } = self;
+        state.has_known = true;
+        state.restore_stages(stages, fuzzer, &dry_run.adopted, outside);
     }
 
     /// A number missing in a resumed queue keeps its place: ids never change. An earlier process leaves a gap for each
@@ -205,6 +221,7 @@ impl Campaign {
         if let Some(known) = dry_run.known.remove(&seed.name)
             && state::adopt(&mut self.fuzzer, &seed, &known)
         {
+            dry_run.adopted.insert(id);
             return Ok(());
         }
         dry_run.run += 1;

@@ -34,14 +34,14 @@ use std::time::Duration;
 use crate::config::options::{Options, OutputOptions};
 use crate::crashes::triage::pointers;
 use crate::disk::output::{OutputDir, OutputError};
-use crate::engine::corpus::{NEVER_COMPARED, SeedId};
+use crate::engine::corpus::SeedId;
 use crate::engine::executor::UnseenCode;
 use crate::engine::fuzzer::Fuzzer;
 use crate::engine::fuzzer::door::{Door, DoorError};
 use crate::engine::schedule::Budget;
 use crate::engine::stage::foreign::Foreign;
 use crate::engine::stage::produce::Producer;
-use crate::engine::stage::{self, StageEnd, run_producer};
+use crate::engine::stage::{StageEnd, Stages};
 use crate::event::{Event, EventSink, StopReason};
 use crate::fleet::control::Control;
 use crate::mutators::Mutators;
@@ -87,7 +87,8 @@ impl Campaign {
     /// Imports the seeds, then fuzzes until something says stop. The finds on disk are complete
     /// whichever way it ends.
     fn fuzz(&mut self) -> Result<StopReason, CampaignError> {
-        let result = match self.search() {
+        let mut stages = Stages::new();
+        let result = match self.search(&mut stages) {
             Err(error) if error.is_interruption() => {
                 Ok(self.stop_reason().unwrap_or(StopReason::TimeLimit))
             }
@@ -97,7 +98,7 @@ impl Campaign {
             Ok(reason) => *reason,
             Err(_) => StopReason::Failed,
         };
-        self.end(reason);
+        self.end(reason, &stages);
         let unwritten = self.outside.reports.bus.take_failure();
         result.and_then(|reason| match unwritten {
             Some((path, source)) => Err(OutputError::write(&path, source).into()),
@@ -106,11 +107,11 @@ impl Campaign {
     }
 
     /// From the first seed to the reason of the end.
-    fn search(&mut self) -> Result<StopReason, CampaignError> {
-        self.import_seeds()?;
+    fn search(&mut self, stages: &mut Stages<Self>) -> Result<StopReason, CampaignError> {
+        self.import_seeds(stages)?;
         self.note_unseen_code();
         if self.options.seeds.leave_comparisons {
-            self.fuzzer.corpus.iter_mut().for_each(|seed| seed.compared = NEVER_COMPARED);
+            self.fuzzer.compares_from = self.fuzzer.corpus.next_id();
         }
         if self.options.sync.first {
             self.import_all()?;
@@ -119,7 +120,7 @@ impl Campaign {
         self.outside.start_triage();
         self.outside.tick(&mut self.fuzzer);
         let only = self.options.custom.killerbeez.only;
-        let reason = if only { self.sequence() } else { self.rounds() }?;
+        let reason = if only { self.sequence(stages) } else { self.rounds(stages) }?;
         if self.options.sync.last {
             // What has led here is no reason to leave these runs out.
             self.fuzzer.stop_on(None);
@@ -167,7 +168,7 @@ impl Campaign {
     }
 
     /// There are no more runs: whoever waits gets an answer, and what is known is written.
-    fn end(&mut self, reason: StopReason) {
+    fn end(&mut self, reason: StopReason, stages: &Stages<Self>) {
         let Self { fuzzer, outside, state, imports, orders, .. } = self;
         let limit = match reason {
             StopReason::TimeLimit => "time",
@@ -187,6 +188,10 @@ impl Campaign {
         // A find that could not be written is known to the judge already: the last state does not claim it.
         if reason != StopReason::Failed {
             imports.iter_mut().for_each(|imports| imports.note_positions(outside));
+            // Until they know what the earlier process knew, the file has that.
+            if state.is_complete || state.has_known {
+                state.note_stages(stages, fuzzer);
+            }
             state.save(fuzzer, outside);
         }
         outside.warn_of_doubtful_timeouts(fuzzer);
@@ -209,7 +214,7 @@ impl Campaign {
         outside.reports.bus.send(&event);
     }
 
-    fn rounds(&mut self) -> Result<StopReason, CampaignError> {
+    fn rounds(&mut self, stages: &mut Stages<Self>) -> Result<StopReason, CampaignError> {
         let mut cycles = self.fuzzer.scheduler.cycles();
         let (mut idle_turns, mut execs) = (0, self.fuzzer.target().execs());
         loop {
@@ -220,7 +225,7 @@ impl Campaign {
             let Some(id) = self.fuzzer.pick() else {
                 return Err(self.no_usable_seed());
             };
-            self.turn(id)?;
+            self.turn(id, stages)?;
             idle_turns = if self.fuzzer.target().execs() == execs { idle_turns + 1 } else { 0 };
             execs = self.fuzzer.target().execs();
             let enough = idle_turns >= turns_without_runs(self.fuzzer.corpus.len());
@@ -239,29 +244,30 @@ impl Campaign {
     }
 
     /// One picked seed's turn.
-    fn turn(&mut self, id: SeedId) -> Result<(), CampaignError> {
+    fn turn(&mut self, id: SeedId, stages: &mut Stages<Self>) -> Result<(), CampaignError> {
         let Self { fuzzer, outside, .. } = self;
         outside.statistics.current = Some(id);
         if fuzzer.judge().watches_domains() {
             outside.reports.log.fuzzing(id.0, fuzzer.corpus[id].favored);
         }
         let is_wanted = outside.mutators_want(fuzzer, id);
-        let cost = if is_wanted { stage::run_turn(self, id)? } else { 0.0 };
+        let cost = if is_wanted { stages.run_turn(self, id)? } else { 0.0 };
         let Fuzzer { scheduler, corpus, .. } = &mut self.fuzzer;
         scheduler.picked(corpus, id, cost);
+        self.state.note_stages_if_due(stages, &self.fuzzer);
         self.tick_if_due();
         Ok(())
     }
 
     /// `--mutator-only`: everything that the module makes of the seed, in order.
-    fn sequence(&mut self) -> Result<StopReason, CampaignError> {
+    fn sequence(&mut self, stages: &mut Stages<Self>) -> Result<StopReason, CampaignError> {
         let mut made = 0;
         loop {
             if let Some(reason) = self.stop_reason() {
                 return Ok(reason);
             }
             let mut stage = Foreign::late(Budget::of_runs(u64::MAX));
-            let end = run_producer(self, ONLY, &mut stage)?;
+            let end = stages.run_producer(self, ONLY, &mut stage)?;
             made += stage.progress(Duration::ZERO).0;
             self.tick_if_due();
             let name = self.options.custom.killerbeez.modules[0].name.clone();

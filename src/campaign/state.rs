@@ -1,22 +1,24 @@
 //! Going on where an earlier process of the campaign stopped, without running the queue once more: what is written
 //! for the next process, and taken up by it.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::ffi::OsString;
 use std::fs;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::time::{Duration, Instant};
 
+use super::Campaign;
 use super::coverage_files::CoverageFiles;
 use super::modules::ModuleFile;
 use super::outside::Outside;
 use super::seeds::Start;
 use crate::config::options::{Options, TargetOptions};
 use crate::disk::output::state::{BestValue, KnownSeed, State};
-use crate::engine::corpus::{NEVER_COMPARED, Seed};
+use crate::engine::corpus::{Seed, SeedId};
 use crate::engine::domain::Domain;
 use crate::engine::executor::TargetInfo;
 use crate::engine::fuzzer::Fuzzer;
+use crate::engine::stage::{Kept, Saved, Stages};
 use crate::exec::binary;
 use crate::mutators::Mutators;
 
@@ -68,6 +70,10 @@ pub(super) struct StateFiles {
     interval: Duration,
     pub(super) coverage: CoverageFiles,
     pub(super) module: ModuleFile,
+    /// What stages know: of the earlier process until they have taken it up, then as of the end of a turn. The file may be
+    /// written while one of them is at work.
+    stages: Saved,
+    noted: Instant,
 }
 
 impl StateFiles {
@@ -81,7 +87,43 @@ impl StateFiles {
             interval: options.output.stats_interval,
             coverage: CoverageFiles::new(options),
             module: ModuleFile { path: options.custom.killerbeez.state.clone() },
+            stages: Saved::new(),
+            noted: Instant::now(),
         }
+    }
+
+    /// Between two turns: what stages know, for the next time of writing.
+    pub(super) fn note_stages(&mut self, stages: &Stages<Campaign>, fuzzer: &Fuzzer<Mutators>) {
+        self.noted = Instant::now();
+        self.stages = stages.save(fuzzer);
+    }
+
+    /// The same if it is time for that.
+    pub(super) fn note_stages_if_due(
+        &mut self,
+        stages: &Stages<Campaign>,
+        fuzzer: &Fuzzer<Mutators>,
+    ) {
+        if self.noted.elapsed() >= self.interval {
+            self.note_stages(stages, fuzzer);
+        }
+    }
+
+    /// Stages take up what an earlier process knew; `ids`: the seeds that are as they were.
+    pub(super) fn restore_stages(
+        &mut self,
+        stages: &mut Stages<Campaign>,
+        fuzzer: &Fuzzer<Mutators>,
+        ids: &BTreeSet<SeedId>,
+        outside: &mut Outside,
+    ) {
+        let saved = std::mem::take(&mut self.stages);
+        for name in stages.load(saved, Kept { corpus: &fuzzer.corpus, ids }) {
+            outside.warn(format!(
+                "cannot use all of state.json: what it says of {name} is impossible; that is found out again"
+            ));
+        }
+        self.note_stages(stages, fuzzer);
     }
 
     /// What an earlier process left. A damaged file costs time, not finds: the queue has them all.
@@ -104,8 +146,8 @@ impl StateFiles {
     /// Takes up the state of an earlier process; what it knew of single seeds is returned. What it learned from
     /// entries that are gone is not known any more: they have to be found again.
     pub(super) fn take_up(
-        &self,
-        mut state: State,
+        &mut self,
+        state: State,
         queue: &[Start],
         fuzzer: &mut Fuzzer<Mutators>,
         outside: &mut Outside,
@@ -128,12 +170,8 @@ impl StateFiles {
         }
         fuzzer.progress.slowest = slowest;
         fuzzer.recall(&state.judge);
-        if !fuzzer.recall_learned(state.learned) {
-            for seed in &mut state.seeds {
-                (seed.compared, seed.has_fields) = (0, false);
-                seed.deciding = Box::default();
-            }
-        }
+        fuzzer.recall_blockers(state.blockers);
+        self.stages = state.stages;
         // Numbers from here on are those of findings that the state has not seen.
         outside.statistics.saved_crashes = state.counters.saved_crashes;
         outside.statistics.saved_hangs = state.counters.saved_hangs;
@@ -168,9 +206,6 @@ impl StateFiles {
     /// What the next process needs to know, beside the queue.
     fn state(&self, fuzzer: &mut Fuzzer<Mutators>, outside: &Outside) -> State {
         let claims = fuzzer.scheduler.claims();
-        let learned = fuzzer.learned().cloned();
-        let has_learned = learned.is_some();
-        let is_kept = |seed: &Seed| has_learned && seed.compared != NEVER_COMPARED;
         let seed = |seed: &Seed| KnownSeed {
             name: seed.name.clone(),
             // One that was not calibrated, because the end came, is run again.
@@ -180,11 +215,6 @@ impl StateFiles {
             edges: seed.edges,
             trace: seed.trace.clone(),
             keys: claims.get(&seed.id).cloned().unwrap_or_default(),
-            lengths: seed.lengths.clone(),
-            measured: seed.measured,
-            compared: if is_kept(seed) { seed.compared } else { 0 },
-            has_fields: is_kept(seed) && seed.has_fields,
-            deciding: if is_kept(seed) { seed.deciding.clone() } else { Box::default() },
             changed_at: seed.changed_at,
             handicap: seed.handicap,
             fuzzed: seed.fuzzed,
@@ -198,7 +228,8 @@ impl StateFiles {
             judge: fuzzer.judge().lessons(),
             counters: outside.statistics.counters(&fuzzer.progress, fuzzer.sidecars()),
             seeds: fuzzer.corpus.iter().map(seed).collect(),
-            learned: learned.unwrap_or_default(),
+            blockers: fuzzer.own_blockers().cloned().unwrap_or_default(),
+            stages: self.stages.clone(),
             records: records(fuzzer, outside),
         }
     }
@@ -237,16 +268,6 @@ pub(super) fn adopt(fuzzer: &mut Fuzzer<Mutators>, seed: &Seed, known: &KnownSee
         path_hash: known.path_hash,
         edges: known.edges,
         trace: known.trace.clone(),
-        lengths: known
-            .lengths
-            .iter()
-            .filter(|length| length.fits(seed.data.len()))
-            .copied()
-            .collect(),
-        measured: known.measured,
-        compared: known.compared,
-        has_fields: known.has_fields,
-        deciding: known.deciding.iter().filter(|at| **at < len).copied().collect(),
         changed_at: if known.changed_at < len { known.changed_at } else { 0 },
         handicap: known.handicap,
         fuzzed: known.fuzzed,

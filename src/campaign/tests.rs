@@ -21,6 +21,7 @@ use crate::engine::executor::{Executor, ExitKind};
 use crate::engine::fake::FakeExecutor;
 use crate::engine::fuzzer::door::Door;
 use crate::engine::mutate::dictionary::Dictionary;
+use crate::engine::stage::Stages;
 use crate::event::{Event, EventBus, EventSink, StopReason};
 use crate::exec::Hooked;
 use crate::mutators::Mutators;
@@ -418,7 +419,7 @@ fn after_a_request_to_stop_the_last_look_at_others_misses_nothing() {
     std::fs::create_dir(dir.path().join("theirs")).unwrap();
     let places = Places { folders: vec![dir.path().join("theirs")], ..Places::default() };
     let (mut campaign, _) = campaign(options(dir.path(), DomainMode::Off, 1000), letters());
-    campaign.import_seeds().unwrap();
+    campaign.import_seeds(&mut Stages::new()).unwrap();
     campaign.imports = Some(super::imports::Imports::new(Peers::new(places)));
     for (name, input) in [("a", "F"), ("b", "FU"), ("c", "FUZ")] {
         std::fs::write(dir.path().join("theirs").join(name), input).unwrap();

@@ -13,6 +13,7 @@ use crate::engine::domain::{Domain, Reducer};
 use crate::engine::executor::ExitKind;
 use crate::engine::fake::FakeExecutor;
 use crate::engine::mutate::{Rng, below};
+use crate::engine::stage::Stages;
 use crate::event::{Event, Snapshot, StopReason};
 
 /// Edges by each of four bytes, a key by their sum, and one byte that crashes.
@@ -201,13 +202,13 @@ fn nothing_that_is_published_runs_backwards_while_a_queue_is_read() {
     shown(&mut next);
     // Ended before the first entry was taken in.
     next.outside.limits.stop.ask();
-    next.import_seeds().unwrap();
+    next.import_seeds(&mut Stages::new()).unwrap();
     assert_eq!(next.fuzzer.corpus.len(), 0);
     shown(&mut next);
     drop(next);
     let resumed = Options { input: Input::Resume, ..options(dir.path(), DomainMode::Guide, 1) };
     let (mut next, _) = campaign(resumed, target());
-    next.import_seeds().unwrap();
+    next.import_seeds(&mut Stages::new()).unwrap();
     shown(&mut next);
 }
 
@@ -215,10 +216,10 @@ fn nothing_that_is_published_runs_backwards_while_a_queue_is_read() {
 fn the_first_pass_is_no_finished_cycle_and_runs_of_trimming_count() {
     let dir = seed_folder(&[b"abcdefghijklmnopqrstuvwxyzabcdefghijklmnopqrstuvwxyz"]);
     let (mut first, _) = campaign(options(dir.path(), DomainMode::Off, 1), target());
-    first.import_seeds().unwrap();
+    first.import_seeds(&mut Stages::new()).unwrap();
     let id = first.fuzzer.scheduler.pick(&first.fuzzer.corpus, &mut first.fuzzer.rng).unwrap();
     assert_eq!(first.fuzzer.scheduler.cycles(), 0);
-    first.turn(id).unwrap();
+    first.turn(id, &mut Stages::new()).unwrap();
     let trim = first.fuzzer.progress.yield_of("trim").execs;
     assert!(trim > 0 && trim == first.fuzzer.progress.trim_execs, "{trim}");
     first.fuzzer.scheduler.pick(&first.fuzzer.corpus, &mut first.fuzzer.rng).unwrap();
@@ -232,7 +233,7 @@ fn entries_that_are_deleted_meanwhile_are_written_again() {
     let before = super::names(&queue);
     let resumed = Options { input: Input::Resume, ..options(dir.path(), DomainMode::Guide, 1) };
     let (mut next, Recorder(events)) = campaign(resumed, target());
-    next.import_seeds().unwrap();
+    next.import_seeds(&mut Stages::new()).unwrap();
     let content = fs::read(queue.join(&before[1])).unwrap();
     fs::remove_dir_all(&queue).unwrap();
     next.state.save(&mut next.fuzzer, &mut next.outside);

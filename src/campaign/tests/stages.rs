@@ -9,7 +9,7 @@ use super::*;
 use crate::engine::comparison::ComparisonKind;
 use crate::engine::corpus::SeedId;
 use crate::engine::coverage;
-use crate::engine::stage::{Stage, StageEnd, turn};
+use crate::engine::stage::{StageEnd, Stages, Turn};
 use crate::fleet::control::{Command, Order};
 use crate::mutators::fake::{Calls, FakeMutator};
 use crate::mutators::{Hook, Made, Mutator};
@@ -69,7 +69,7 @@ fn begun(dir: &tempfile::TempDir, target: &Target) -> (Campaign, Recorder) {
     let mutators = Mutators::new(vec![endless(false), endless(true)], 1);
     let options = options(dir.path(), DomainMode::Off, u64::MAX);
     let (mut campaign, recorder) = campaign_with(options, target.executor(), mutators);
-    campaign.import_seeds().unwrap();
+    campaign.import_seeds(&mut Stages::new()).unwrap();
     // Some stages work on favored seeds, which are known then.
     campaign.fuzzer.pick();
     (campaign, recorder)
@@ -79,17 +79,35 @@ fn seeds() -> tempfile::TempDir {
     seed_folder(&[&[b'a'; 5000], &[b'b'; 5000], &[b'c'; 5000]])
 }
 
-/// Runs the stage on the first seed that can be used.
-fn run(stage: &dyn Stage<Campaign>, campaign: &mut Campaign) -> StageEnd {
-    let id = campaign.fuzzer.corpus.iter().find(|seed| !seed.disabled).unwrap().id;
-    stage.run(campaign, id).unwrap()
+/// One of the stages of a turn.
+struct One {
+    stages: Stages<Campaign>,
+    index: usize,
 }
 
-fn for_each_stage(test: impl Fn(&dyn Stage<Campaign>, &Target, &mut Campaign, &Recorder, &Path)) {
-    for stage in turn::<Campaign>() {
+impl One {
+    fn all() -> impl Iterator<Item = Self> {
+        let count = Stages::<Campaign>::new().parts().0.len();
+        (0..count).map(|index| Self { stages: Stages::new(), index })
+    }
+
+    fn name(&mut self) -> &'static str {
+        self.stages.parts().0[self.index].name()
+    }
+
+    /// Runs it on the first seed that can be used.
+    fn run(&mut self, campaign: &mut Campaign) -> StageEnd {
+        let id = campaign.fuzzer.corpus.iter().find(|seed| !seed.disabled).unwrap().id;
+        let (list, shared) = self.stages.parts();
+        list[self.index].run(&mut Turn { door: campaign, id, shared }).unwrap()
+    }
+}
+
+fn for_each_stage(test: impl Fn(&mut One, &Target, &mut Campaign, &Recorder, &Path)) {
+    for mut stage in One::all() {
         let (dir, target) = (seeds(), Target::new());
         let (mut campaign, recorder) = begun(&dir, &target);
-        test(*stage, &target, &mut campaign, &recorder, dir.path());
+        test(&mut stage, &target, &mut campaign, &recorder, dir.path());
     }
 }
 
@@ -97,7 +115,7 @@ fn for_each_stage(test: impl Fn(&dyn Stage<Campaign>, &Target, &mut Campaign, &R
 fn every_stage_runs_when_nothing_stops_it() {
     for_each_stage(|stage, target, campaign, _, _| {
         target.does(|_| ExitKind::Ok);
-        assert_eq!(run(stage, campaign), StageEnd::Finished, "{}", stage.name());
+        assert_eq!(stage.run(campaign), StageEnd::Finished, "{}", stage.name());
         assert!(target.runs.get() > 10, "{}: {} runs", stage.name(), target.runs.get());
     });
 }
@@ -117,7 +135,7 @@ fn limits_end_every_stage_within_one_batch() {
             let crash = ExitKind::Crash { signal: 6 };
             let crashes = index == 2;
             target.does(move |run| if crashes && run == 4 { crash } else { ExitKind::Ok });
-            assert_eq!(run(stage, campaign), StageEnd::TurnOver, "{} {index}", stage.name());
+            assert_eq!(stage.run(campaign), StageEnd::TurnOver, "{} {index}", stage.name());
             assert!(target.runs.get() <= 5, "{} {index}: {}", stage.name(), target.runs.get());
             assert_eq!(
                 campaign.outside.statistics.saved_crashes,
@@ -132,7 +150,12 @@ fn limits_end_every_stage_within_one_batch() {
 /// A thousandth of the usual speed: the others are not to wait for its stages.
 #[test]
 fn the_stages_of_a_slow_seed_are_short() {
-    for stage in turn::<Campaign>().iter().filter(|stage| stage.name() != "trim") {
+    for index in 0..One::all().count() {
+        let one = || One::all().nth(index).unwrap();
+        let name = one().name();
+        if name == "trim" {
+            continue;
+        }
         // Each in a campaign of its own: comparisons have a share of the time of each.
         let run = |exec_us| {
             let (dir, target) = (seeds(), Target::new());
@@ -142,19 +165,18 @@ fn the_stages_of_a_slow_seed_are_short() {
             let mutators = Mutators::new(vec![endless(false), endless(true)], 1);
             let executor = target.executor().timed_by(&clock);
             let (mut campaign, _) = campaign_with(options, executor, mutators);
-            campaign.import_seeds().unwrap();
+            campaign.import_seeds(&mut Stages::new()).unwrap();
             campaign.fuzzer.pick();
-            let id = campaign.fuzzer.corpus.iter().find(|seed| !seed.disabled).unwrap().id;
             campaign.fuzzer.corpus.iter_mut().for_each(|seed| seed.exec_us = exec_us);
             clock.set(Duration::from_micros(exec_us));
             target.does(|_| ExitKind::Ok);
-            assert_eq!(stage.run(&mut campaign, id).unwrap(), StageEnd::Finished);
+            assert_eq!(one().run(&mut campaign), StageEnd::Finished);
             target.runs.get()
         };
         let (slow, usual) = (run(100_000), run(100));
         // One for the reference of the deterministic stage; splicing runs a foreign mutator, too; comparisons pause.
-        assert!((8..=33).contains(&slow), "{}: {slow}", stage.name());
-        assert!(usual >= slow, "{}: {usual}", stage.name());
+        assert!((8..=33).contains(&slow), "{name}: {slow}");
+        assert!(usual >= slow, "{name}: {usual}");
     }
 }
 
@@ -168,7 +190,7 @@ fn a_stop_ends_every_stage_within_one_batch() {
             }
             ExitKind::Ok
         });
-        assert_eq!(run(stage, campaign), StageEnd::TurnOver, "{}", stage.name());
+        assert_eq!(stage.run(campaign), StageEnd::TurnOver, "{}", stage.name());
         assert!(target.runs.get() <= 4, "{}: {}", stage.name(), target.runs.get());
     });
 }
@@ -193,7 +215,7 @@ fn orders_and_a_pause_reach_every_stage_within_one_batch() {
             assert!(run <= 3 || answered == 3, "{name}: {answered} answers before run {run}");
             ExitKind::Ok
         });
-        assert_eq!(run(stage, campaign), StageEnd::Finished, "{name}");
+        assert_eq!(stage.run(campaign), StageEnd::Finished, "{name}");
     });
 }
 
@@ -220,7 +242,7 @@ fn ticks_go_on_in_every_stage() {
             }
             ExitKind::Ok
         });
-        run(stage, campaign);
+        stage.run(campaign);
         assert!(target.runs.get() > 3, "{name}");
     });
 }
@@ -236,7 +258,7 @@ fn a_crash_is_kept_before_the_next_run_of_every_stage() {
             assert!(run <= last || is_kept, "{name}: not kept before run {run}");
             if run == 3 { ExitKind::Crash { signal: 6 } } else { ExitKind::Ok }
         });
-        run(stage, campaign);
+        stage.run(campaign);
         assert!(target.runs.get() > 3, "{name}");
         assert_eq!(campaign.outside.statistics.saved_crashes, 1, "{name}");
     });
@@ -260,9 +282,10 @@ fn trimmed(seed: &[u8], mutators: Mutators, min_len: usize) -> (Vec<u8>, Campaig
     let mut options = options(dir.path(), DomainMode::Off, u64::MAX);
     options.mutation.min_len = min_len;
     let (mut campaign, _) = campaign_with(options, counting(), mutators);
-    campaign.import_seeds().unwrap();
-    assert_eq!(turn::<Campaign>()[0].name(), "trim");
-    turn::<Campaign>()[0].run(&mut campaign, SeedId(0)).unwrap();
+    campaign.import_seeds(&mut Stages::new()).unwrap();
+    let mut trimming = One::all().next().unwrap();
+    assert_eq!(trimming.name(), "trim");
+    trimming.run(&mut campaign);
     (campaign.fuzzer.corpus[SeedId(0)].data.to_vec(), campaign)
 }
 

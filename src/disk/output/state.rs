@@ -8,9 +8,9 @@ use std::path::Path;
 use serde::{Deserialize, Serialize};
 
 use super::OutputError;
-use ffuzz_engine::corpus::Length;
+use ffuzz_engine::comparison::Blockers;
 use ffuzz_engine::feedback::Lessons;
-use ffuzz_engine::fuzzer::Learned;
+use ffuzz_engine::stage::Saved;
 use ffuzz_event::StageYield;
 use ffuzz_mutators::states::StoredStates;
 use ffuzz_sys::file;
@@ -45,8 +45,10 @@ pub struct State {
     pub judge: Lessons,
     pub counters: Counters,
     pub seeds: Vec<KnownSeed>,
-    /// What logs of comparisons have shown.
-    pub learned: Learned,
+    /// What the seeds do not pass.
+    pub blockers: Blockers,
+    /// What stages of a turn know, by their names.
+    pub stages: Saved,
     /// The best values of each domain, for who reports them.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub records: Vec<BestValue>,
@@ -105,16 +107,6 @@ pub struct KnownSeed {
     /// Keys and bits that it owns.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub keys: Vec<(u32, u32)>,
-    /// Numbers in it that count other bytes of it, and whether they were looked for.
-    #[serde(skip_serializing_if = "<[Length]>::is_empty")]
-    pub lengths: Box<[Length]>,
-    pub measured: bool,
-    /// Rounds in which the stage of comparisons has worked on it, as the engine counts them.
-    pub compared: u32,
-    pub has_fields: bool,
-    /// Bytes that decide comparisons.
-    #[serde(skip_serializing_if = "<[u32]>::is_empty")]
-    pub deciding: Box<[u32]>,
     pub changed_at: u32,
     pub handicap: u32,
     pub fuzzed: u32,
@@ -168,7 +160,7 @@ impl State {
         if seeds > 0 && !self.mutators.iter().all(|stored| stored.is_within(seeds)) {
             return Some("its mutators have states of seeds that do not exist");
         }
-        if !self.learned.is_possible() {
+        if !self.blockers.is_possible() {
             return Some("what it says of comparisons is impossible");
         }
         self.counters.flaw()
@@ -258,9 +250,8 @@ mod tests {
         let keys = vec![(7, 0), (8, 4)];
         let seed =
             KnownSeed { name: "id:000000,x".into(), hash: u64::MAX, keys, ..KnownSeed::default() };
-        let length = Length { at: 4, width: 2, is_big: true, from: 6 };
-        let seed = KnownSeed { lengths: [length].into(), measured: true, ..seed };
-        let known = State { target: 7, seeds: vec![seed], ..State::default() };
+        let stages = [("comparisons".into(), serde_json::json!({"0": 1}))].into();
+        let known = State { target: 7, seeds: vec![seed], stages, ..State::default() };
         fs::write(&path, known.text()).unwrap();
         assert_eq!(State::load(&path).unwrap(), known);
         let text =

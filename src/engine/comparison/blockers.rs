@@ -86,7 +86,8 @@ impl Blockers {
     }
 
     /// False for numbers that no campaign comes to.
-    pub(crate) fn is_possible(&self) -> bool {
+    #[must_use]
+    pub fn is_possible(&self) -> bool {
         let most = |site: &Site| (site.inputs as u64).max(site.attempts);
         self.sites.values().all(|site| most(site) <= MOST_COUNTED)
     }

@@ -8,6 +8,7 @@ pub mod names;
 
 pub use length::Length;
 
+use std::collections::BTreeMap;
 use std::ops::{Index, IndexMut};
 
 /// Number of a seed; equal to the number in its file name, dense from 0 and never reused.
@@ -112,9 +113,8 @@ impl Default for Step {
     }
 }
 
-/// [`Seed::compared`] of a seed that the stage of comparisons is done with, and of one that it leaves alone.
-pub const COMPARED: u32 = u32::MAX - 1;
-pub const NEVER_COMPARED: u32 = u32::MAX;
+/// What somebody knows of single seeds.
+pub type BySeed<T> = BTreeMap<SeedId, T>;
 
 /// A kept input and what is known about it.
 #[derive(Clone, Debug, Default)]
@@ -150,18 +150,6 @@ pub struct Seed {
     pub variable: bool,
     pub favored: bool,
     pub trimmed: bool,
-    /// Rounds in which the stage of comparisons has worked on it, or [`COMPARED`] or [`NEVER_COMPARED`].
-    pub compared: u32,
-    /// It holds checksums, or what else has to follow other bytes: its mutants are repaired.
-    pub has_fields: bool,
-    /// Fields that the search knew at the last check of this seed.
-    pub known_fields: u32,
-    /// Numbers in it that count other bytes of it were looked for.
-    pub measured: bool,
-    /// What was found: havoc keeps them right.
-    pub lengths: Box<[Length]>,
-    /// Bytes that a probe has found to decide comparisons which are open; ascending.
-    pub deciding: Box<[u32]>,
     /// The deterministic stage was completed.
     pub det_done: bool,
     /// Never picked: a duplicate, or it crashes, hangs or cannot be calibrated. Still a donor for

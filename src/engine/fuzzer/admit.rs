@@ -15,7 +15,7 @@ use std::time::Duration;
 
 use super::door::{Door, DoorError, Judging, Run, Seen};
 use crate::calibrate::{self, Calibration};
-use crate::corpus::{Seed, SeedId, moved};
+use crate::corpus::{Seed, SeedId};
 use crate::coverage::Novelty;
 use crate::domain::KeyGain;
 use crate::executor::ExitKind;
@@ -273,10 +273,6 @@ fn keep_seed<D: Door>(
     let calibration = door.calibrated(&data, runs)?;
     let fuzzer = door.fuzzer();
     let parent = candidate.origin.parent().filter(|parent| *parent < new.id);
-    let inherited = parent.map_or(Box::default(), |parent| {
-        let parent = &fuzzer.corpus[parent];
-        moved(&parent.deciding, &parent.data, &data)
-    });
     let seed = Seed {
         id: new.id,
         name,
@@ -284,8 +280,6 @@ fn keep_seed<D: Door>(
         parent,
         depth: parent.map_or(0, |parent| fuzzer.corpus[parent].depth + 1),
         changed_at: candidate.origin.step.position(),
-        has_fields: parent.is_some_and(|parent| fuzzer.corpus[parent].has_fields),
-        deciding: inherited,
         new_edge: new.new_edge,
         waypoint: new.waypoint,
         handicap: u32::try_from(fuzzer.scheduler.cycles().saturating_sub(1)).unwrap_or(u32::MAX),

@@ -4,7 +4,6 @@
 //! [`super::stage`] do the rest. `examples/in_process.rs` is a whole one.
 
 pub mod admit;
-pub(crate) mod comparing;
 pub mod door;
 mod sidecars;
 
@@ -12,31 +11,22 @@ pub use admit::{Admission, AdmissionOptions};
 pub use sidecars::Sidecars;
 
 use std::borrow::Cow;
-use std::collections::{BTreeMap, HashSet};
 use std::time::Duration;
 
 use rand_core::SeedableRng;
 use serde::{Deserialize, Serialize};
 
-pub use self::comparing::Learned;
-
-use self::comparing::Comparing;
-use super::comparison::Blocker;
+use super::comparison::{Blocker, Blockers};
 use super::corpus::{Corpus, SeedId};
 use super::domain::{Domain, Site};
 use super::executor::{Executor, ExitKind, StopRequest, TargetInfo};
 use super::feedback::{Judge, Known, Lessons};
 use super::messages::Beginning;
-use super::mutate::buffer::Buffer;
-use super::mutate::deterministic::Deterministic;
+use super::mutate::Rng;
 use super::mutate::dictionary::Dictionary;
-use super::mutate::donors::DonorPool;
 use super::mutate::foreign::ForeignMutators;
-use super::mutate::{self, Candidate, Rng};
 use super::runner::{Runner, Runs};
-use super::schedule::bandit::Bandit;
 use super::schedule::{Budget, ScheduleOptions, Scheduler};
-use super::stage::beginning::MessageTimes;
 use crate::options::{MutationOptions, Wanted};
 
 /// What a search may do.
@@ -52,36 +42,6 @@ pub struct Plan {
     pub wanted: Wanted,
     pub admission: AdmissionOptions,
     pub rng_seed: u64,
-}
-
-/// Stages that compete: the arms of a `Bandit`.
-#[derive(Clone, Copy, Debug)]
-pub enum Tactic {
-    /// Deterministic steps, one after the other.
-    Deterministic,
-    /// Random changes.
-    Havoc,
-    /// Foreign mutators that compete with havoc.
-    Custom,
-}
-
-impl Tactic {
-    const COUNT: usize = 3;
-}
-
-/// What havoc changes in text: the arms of a [`Bandit`]. Whole words gained 6 and 9 % of the edges of two
-/// parsers in 20 s, and nothing with four others.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(super) enum TextUnit {
-    Byte,
-    Word,
-}
-
-/// What havoc does with the lengths and offsets of an input that becomes longer or shorter: the arms of a [`Bandit`].
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(super) enum Resizing {
-    Leaves,
-    Adjusts,
 }
 
 /// One search: what runs inputs, what judges them, and the parts that decide, with foreign mutators `M`.
@@ -104,32 +64,10 @@ pub struct Fuzzer<M> {
     guides: bool,
     /// A run that takes long may be what it looks for.
     wants_slow: bool,
-    pub(super) tactics: Bandit,
-    /// Foreign mutators have this turn instead of havoc.
-    pub(super) is_custom_turn: bool,
-    pub(super) text_units: Bandit,
-    /// Whether mutants of seeds with fields are repaired, see `stage/repair.rs`.
-    pub(super) repairing: Bandit,
-    /// Deterministic stages that will go on in a later turn.
-    pub(super) suspended: BTreeMap<SeedId, Deterministic>,
-    /// What runs with a log have shown.
-    pub(super) learned: Learned,
-    /// Sites of the last comparison of runs that crashed with a log, and not without.
-    pub(super) unrepeated: HashSet<Option<u32>>,
-    /// The stage of comparisons so far.
-    pub(super) comparing: Comparing,
-    /// The search for lengths and offsets so far.
-    pub(super) measuring: Measuring,
-    /// What the first messages of seeds take.
-    pub(super) message_times: MessageTimes,
-    /// What trimming has taken.
-    pub(super) trimming: Effort,
-    /// Whether havoc keeps them right.
-    pub(super) resizing: Bandit,
-    pub(super) donors: DonorPool,
-    pub(super) buffer: Buffer,
-    /// The candidates under way; their buffers are used again and again.
-    pub(super) batch: Vec<Candidate>,
+    /// The first seed whose comparisons are solved.
+    pub compares_from: SeedId,
+    /// What the seeds do not pass; inputs have the numbers of the seeds.
+    pub(super) blockers: Blockers,
 }
 
 impl<M: ForeignMutators> Fuzzer<M> {
@@ -161,21 +99,8 @@ impl<M: ForeignMutators> Fuzzer<M> {
             sidecars: None,
             guides,
             wants_slow,
-            tactics: Bandit::new(Tactic::COUNT),
-            is_custom_turn: false,
-            text_units: Bandit::new(2),
-            repairing: Bandit::new(2),
-            suspended: BTreeMap::new(),
-            learned: Learned::default(),
-            unrepeated: HashSet::new(),
-            comparing: Comparing::default(),
-            measuring: Measuring::default(),
-            message_times: MessageTimes::default(),
-            trimming: Effort::default(),
-            resizing: Bandit::new(2),
-            donors: DonorPool::default(),
-            buffer: Buffer::default(),
-            batch: Vec::new(),
+            compares_from: SeedId(0),
+            blockers: Blockers::default(),
         }
     }
 
@@ -193,8 +118,7 @@ impl<M: ForeignMutators> Fuzzer<M> {
     /// The other build cannot be run any more. What it has logged says nothing of the target's own log.
     pub(super) fn lose_logger(&mut self) {
         self.runner.log_by(None);
-        self.learned = Learned::default();
-        self.comparing.paused = None;
+        self.blockers = Blockers::default();
     }
 
     /// Comparisons are logged by another build than the target.
@@ -250,19 +174,17 @@ impl<M: ForeignMutators> Fuzzer<M> {
         self.judge.recall(lessons);
     }
 
-    /// What the target's own logs have shown: those of another build say nothing once that has changed.
+    /// What the seeds do not pass, by the target's own logs: those of another build say nothing once that has changed.
     #[must_use]
-    pub fn learned(&self) -> Option<&Learned> {
-        (!self.has_logger()).then_some(&self.learned)
+    pub fn own_blockers(&self) -> Option<&Blockers> {
+        (!self.has_logger()).then_some(&self.blockers)
     }
 
-    /// Takes up what an earlier process learned from the target's own logs. False if another build logs.
-    pub fn recall_learned(&mut self, learned: Learned) -> bool {
-        let is_own = !self.has_logger();
-        if is_own {
-            self.learned = learned;
+    /// Takes up what the target's own logs have shown to an earlier process.
+    pub fn recall_blockers(&mut self, blockers: Blockers) {
+        if !self.has_logger() {
+            self.blockers = blockers;
         }
-        is_own
     }
 
     /// What others know is not new, see [`Judge::know`].
@@ -300,7 +222,7 @@ impl<M: ForeignMutators> Fuzzer<M> {
     /// Comparisons that the runs of favored seeds came to with a log, and that always came to the same. At most `most`.
     #[must_use]
     pub fn blockers(&self, most: usize) -> Vec<Blocker> {
-        self.learned.blockers.list(most)
+        self.blockers.list(most)
     }
 
     /// The last inputs of the target's process, see [`Runner::take_record`].
@@ -330,10 +252,8 @@ impl<M: ForeignMutators> Fuzzer<M> {
         self.runner.executor_mut().take_restart()
     }
 
-    /// Frees buffers of batches that are far larger than mutants of this seed.
-    pub(crate) fn release_buffers(&mut self, id: SeedId) {
-        let len = self.corpus[id].data.len();
-        mutate::release(&mut self.batch, len);
+    /// Frees buffers of batches that are far larger than mutants of a seed of this length.
+    pub(crate) fn release_buffers(&mut self, len: usize) {
         self.runner.release_buffers(len);
     }
 
@@ -383,22 +303,6 @@ impl<M: ForeignMutators> Fuzzer<M> {
         sidecars.is_some_and(|sidecars| sidecars.may_run(self.effort(), self.counts_time()))
     }
 
-    /// Whether the next batch changes words of a text.
-    pub(super) fn draw_text_unit(&mut self) -> TextUnit {
-        match self.text_units.draw(&mut self.rng, |_| true) {
-            Some(arm) if arm == TextUnit::Word as usize => TextUnit::Word,
-            _ => TextUnit::Byte,
-        }
-    }
-
-    /// Whether havoc keeps the lengths of a seed right in the next batch.
-    pub(super) fn draw_resizing(&mut self) -> Resizing {
-        match self.resizing.draw(&mut self.rng, |_| true) {
-            Some(arm) if arm == Resizing::Adjusts as usize => Resizing::Adjusts,
-            _ => Resizing::Leaves,
-        }
-    }
-
     /// What was done so far, by the target and by the build that logs.
     pub(super) fn effort(&self) -> Effort {
         let both = [Some(self.target()), self.runner.logger()];
@@ -422,9 +326,7 @@ impl<M: ForeignMutators> Fuzzer<M> {
 
     /// The seed whose turn is next; None if none can be used.
     pub fn pick(&mut self) -> Option<SeedId> {
-        if self.scheduler.cull(&mut self.corpus) {
-            self.comparing.is_idle = false;
-        }
+        self.scheduler.cull(&mut self.corpus);
         self.scheduler.pick(&self.corpus, &mut self.rng)
     }
 }
@@ -447,14 +349,6 @@ impl Effort {
     pub(super) fn and(self, other: Self) -> Self {
         Self { runs: self.runs + other.runs, time: self.time + other.time }
     }
-}
-
-/// What the search for lengths and offsets has taken, see `stage/lengths.rs`.
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Measuring {
-    pub(super) spent: Effort,
-    /// Runs, and numbers that were found, for each width.
-    pub(super) by_width: [(u64, u64); 4],
 }
 
 /// Counters of a search.

@@ -69,6 +69,7 @@ pub struct Scheduler {
     enabled: u32,
     /// The favourites have to be chosen again.
     stale_favored: bool,
+    choices: u64,
     /// The weights have to be computed again.
     stale_weights: bool,
     /// Runs since then.
@@ -98,6 +99,7 @@ impl Scheduler {
             known: Vec::new(),
             enabled: 0,
             stale_favored: false,
+            choices: 0,
             stale_weights: true,
             runs: 0,
             pending: Pending::default(),
@@ -183,10 +185,10 @@ impl Scheduler {
     }
 
     /// Chooses the favourites again if anything changed: seeds that together hit every edge, and,
-    /// if domains guide, seeds that together own every key. True if it did.
-    pub(crate) fn cull(&mut self, corpus: &mut Corpus) -> bool {
+    /// if domains guide, seeds that together own every key.
+    pub(crate) fn cull(&mut self, corpus: &mut Corpus) {
         if !std::mem::take(&mut self.stale_favored) {
-            return false;
+            return;
         }
         let by_length = self.length_only();
         // Each on its own: what is best for a key may be a long way round to an edge.
@@ -195,6 +197,7 @@ impl Scheduler {
             true => self.owners.cover(corpus, |seed| cost(seed, by_length)),
             false => Vec::new(),
         };
+        self.choices += 1;
         corpus.iter_mut().for_each(|seed| seed.favored = false);
         for &id in favored.iter().chain(&owners) {
             corpus[id].favored = true;
@@ -207,7 +210,11 @@ impl Scheduler {
         }
         self.pending.rebuild(corpus, favored);
         self.stale_weights = true;
-        true
+    }
+
+    /// How often the favorites were chosen.
+    pub(crate) fn choices(&self) -> u64 {
+        self.choices
     }
 
     /// The seed for the next turn; None only if every seed is disabled.

@@ -8,6 +8,7 @@
 use std::collections::HashMap;
 use std::time::Duration;
 
+use super::Turn;
 use crate::corpus::SeedId;
 use crate::fuzzer::door::{Door, Run};
 use crate::messages::{Beginning, messages};
@@ -24,7 +25,7 @@ const WHOLE_ONE_OF: u32 = 3;
 
 /// Times that the first messages of seeds take.
 #[derive(Debug, Default)]
-pub(crate) struct MessageTimes {
+pub(super) struct MessageTimes {
     of_seeds: HashMap<SeedId, Timed>,
 }
 
@@ -37,58 +38,60 @@ struct Timed {
     saved: Vec<(usize, Duration)>,
 }
 
-/// Those that the turn with this budget begins with; None: it changes the whole input.
-pub(super) fn choose<D: Door>(
-    door: &mut D,
-    id: SeedId,
-    budget: Budget,
-) -> Result<Option<Beginning>, D::Error> {
-    let fuzzer = door.fuzzer_mut();
-    let can = fuzzer.mutation.messages
-        && fuzzer.counts_time()
-        && fuzzer.target().shares_beginnings()
-        && !fuzzer.mutators.touch_runs()
-        && !fuzzer.corpus[id].has_fields;
-    if !can || below(&mut fuzzer.rng, WHOLE_ONE_OF) == 0 {
-        return Ok(None);
+impl MessageTimes {
+    /// Those that the turn with this budget begins with; None: it changes the whole input.
+    pub(super) fn choose<D: Door>(
+        &mut self,
+        Turn { door, id, shared }: &mut Turn<'_, D>,
+        budget: Budget,
+    ) -> Result<Option<Beginning>, D::Error> {
+        let (id, fuzzer) = (*id, door.fuzzer_mut());
+        let can = fuzzer.mutation.messages
+            && fuzzer.counts_time()
+            && fuzzer.target().shares_beginnings()
+            && !fuzzer.mutators.touch_runs()
+            && !shared.logs.have_fields(&fuzzer.corpus, id);
+        if !can || below(&mut fuzzer.rng, WHOLE_ONE_OF) == 0 {
+            return Ok(None);
+        }
+        let run = Duration::from_micros(fuzzer.corpus[id].exec_us);
+        let runs = u32::try_from(budget.expected(run)).unwrap_or(u32::MAX);
+        let start = fuzzer.target().snapshot_runs().unwrap_or_default().start;
+        let pays = |saved: Duration| saved.saturating_mul(runs) > 2 * (start + saved);
+        if !pays(run) {
+            return Ok(None);
+        }
+        let saved = self.time_messages(*door, id)?;
+        let fuzzer = door.fuzzer_mut();
+        let paying: Vec<usize> =
+            saved.iter().filter(|(_, saved)| pays(*saved)).map(|(count, _)| *count).collect();
+        let drawn = below(&mut fuzzer.rng, paying.len() as u32) as usize;
+        let wanted = if below(&mut fuzzer.rng, 2) == 0 { paying.last() } else { paying.get(drawn) };
+        let data = &fuzzer.corpus[id].data;
+        Ok(wanted.and_then(|count| Beginning::of(data, *count)))
     }
-    let run = Duration::from_micros(fuzzer.corpus[id].exec_us);
-    let runs = u32::try_from(budget.expected(run)).unwrap_or(u32::MAX);
-    let start = fuzzer.target().snapshot_runs().unwrap_or_default().start;
-    let pays = |saved: Duration| saved.saturating_mul(runs) > 2 * (start + saved);
-    if !pays(run) {
-        return Ok(None);
-    }
-    let saved = time_messages(door, id)?;
-    let fuzzer = door.fuzzer_mut();
-    let paying: Vec<usize> =
-        saved.iter().filter(|(_, saved)| pays(*saved)).map(|(count, _)| *count).collect();
-    let drawn = below(&mut fuzzer.rng, paying.len() as u32) as usize;
-    let wanted = if below(&mut fuzzer.rng, 2) == 0 { paying.last() } else { paying.get(drawn) };
-    let data = &fuzzer.corpus[id].data;
-    Ok(wanted.and_then(|count| Beginning::of(data, *count)))
-}
 
-/// What sessions of the first messages of a seed take, by number of messages.
-fn time_messages<D: Door>(door: &mut D, id: SeedId) -> Result<Vec<(usize, Duration)>, D::Error> {
-    let fuzzer = door.fuzzer_mut();
-    let data = fuzzer.corpus[id].data.clone();
-    if let Some(timed) =
-        fuzzer.message_times.of_seeds.get(&id).filter(|timed| timed.len == data.len())
-    {
-        return Ok(timed.saved.clone());
+    /// What sessions of the first messages of a seed take, by number of messages.
+    fn time_messages<D: Door>(
+        &mut self,
+        door: &mut D,
+        id: SeedId,
+    ) -> Result<Vec<(usize, Duration)>, D::Error> {
+        let data = door.fuzzer().corpus[id].data.clone();
+        if let Some(timed) = self.of_seeds.get(&id).filter(|timed| timed.len == data.len()) {
+            return Ok(timed.saved.clone());
+        }
+        let most = messages(&data).count().saturating_sub(1);
+        let none = time_of(door, &[])?;
+        let mut saved = Vec::new();
+        for part in 1..=most.min(MOST_TIMED) {
+            let count = part * most / most.min(MOST_TIMED);
+            let Some(beginning) = Beginning::of(&data, count) else { continue };
+            saved.push((count, time_of(door, beginning.bytes())?.saturating_sub(none)));
+        }
+        self.of_seeds.insert(id, Timed { len: data.len(), saved: saved.clone() });
+        Ok(saved)
     }
-    let most = messages(&data).count().saturating_sub(1);
-    let none = time_of(door, &[])?;
-    let mut saved = Vec::new();
-    for part in 1..=most.min(MOST_TIMED) {
-        let count = part * most / most.min(MOST_TIMED);
-        let Some(beginning) = Beginning::of(&data, count) else { continue };
-        saved.push((count, time_of(door, beginning.bytes())?.saturating_sub(none)));
-    }
-    let timed = Timed { len: data.len(), saved: saved.clone() };
-    door.fuzzer_mut().message_times.of_seeds.insert(id, timed);
-    Ok(saved)
 }
 
 fn time_of<D: Door>(door: &mut D, input: &[u8]) -> Result<Duration, D::Error> {

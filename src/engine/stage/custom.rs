@@ -3,10 +3,9 @@
 
 use super::batches::run_producer;
 use super::foreign::Foreign;
-use super::{Stage, StageEnd};
-use crate::corpus::SeedId;
+use super::{Stage, StageEnd, Tactic, Turn};
+use crate::fuzzer::Fuzzer;
 use crate::fuzzer::door::Door;
-use crate::fuzzer::{Fuzzer, Tactic};
 use crate::mutate::foreign::ForeignMutators;
 
 pub(super) struct Custom;
@@ -16,17 +15,17 @@ impl<D: Door> Stage<D> for Custom {
         "custom"
     }
 
-    fn wants(&self, door: &mut D, _: SeedId) -> bool {
-        let Fuzzer { mutators, tactics, rng, foreign_only, is_custom_turn, .. } = door.fuzzer_mut();
+    fn wants(&mut self, Turn { door, shared, .. }: &mut Turn<'_, D>) -> bool {
+        let Fuzzer { mutators, rng, foreign_only, .. } = door.fuzzer_mut();
         let has = |competes: bool| {
             let mut all = 0..mutators.len();
             all.any(|index| mutators.makes_inputs(index) && mutators.competes(index) == competes)
         };
         let is_open = |arm| arm == Tactic::Custom as usize || arm == Tactic::Havoc as usize;
-        *is_custom_turn = !*foreign_only
+        shared.is_custom_turn = !*foreign_only
             && has(true)
-            && tactics.draw(rng, is_open) == Some(Tactic::Custom as usize);
-        *is_custom_turn || has(false) || (*foreign_only && has(true))
+            && shared.tactics.draw(rng, is_open) == Some(Tactic::Custom as usize);
+        shared.is_custom_turn || has(false) || (*foreign_only && has(true))
     }
 
     fn tactic(&self) -> Option<Tactic> {
@@ -34,11 +33,12 @@ impl<D: Door> Stage<D> for Custom {
     }
 
     /// Twice as long if there is no havoc.
-    fn run(&self, door: &mut D, id: SeedId) -> Result<StageEnd, D::Error> {
-        let Some(mut budget) = door.fuzzer().budget(id) else { return Ok(StageEnd::TurnOver) };
-        if door.fuzzer().foreign_only {
+    fn run(&mut self, turn: &mut Turn<'_, D>) -> Result<StageEnd, D::Error> {
+        let fuzzer = turn.door.fuzzer();
+        let Some(mut budget) = fuzzer.budget(turn.id) else { return Ok(StageEnd::TurnOver) };
+        if fuzzer.foreign_only {
             budget.extend();
         }
-        run_producer(door, id, &mut Foreign::new(budget))
+        run_producer(turn, &mut Foreign::new(budget))
     }
 }

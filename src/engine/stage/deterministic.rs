@@ -6,10 +6,10 @@ use std::time::Duration;
 
 use super::batches::run_producer;
 use super::produce::{Materials, Producer, Tools};
-use super::{Stage, StageEnd};
-use crate::corpus::{Origin, SeedId, Step};
+use super::{Stage, StageEnd, Tactic, Turn};
+use crate::corpus::{BySeed, Origin, SeedId, Step};
+use crate::fuzzer::Fuzzer;
 use crate::fuzzer::door::Door;
-use crate::fuzzer::{Fuzzer, Tactic};
 use crate::messages;
 use crate::mutate::Candidate;
 use crate::mutate::deterministic::Deterministic;
@@ -20,16 +20,26 @@ use crate::schedule::Budget;
 /// Stages that may be under way; the seed of one more begins again.
 const MOST_SUSPENDED: usize = 1024;
 
-pub(super) struct DeterministicSteps;
+#[derive(Default)]
+pub(super) struct DeterministicSteps {
+    suspended: BySeed<Suspended>,
+}
+
+/// Steps that go on in a later turn.
+struct Suspended {
+    /// Bytes of the seed that they were made for: it may be trimmed meanwhile.
+    len: usize,
+    steps: Deterministic,
+}
 
 impl<D: Door> Stage<D> for DeterministicSteps {
     fn name(&self) -> &'static str {
         "deterministic"
     }
 
-    fn wants(&self, door: &mut D, id: SeedId) -> bool {
-        let Fuzzer { corpus, mutation, foreign_only, tactics, rng, .. } = door.fuzzer_mut();
-        let seed = &corpus[id];
+    fn wants(&mut self, Turn { door, id, shared }: &mut Turn<'_, D>) -> bool {
+        let Fuzzer { corpus, mutation, foreign_only, rng, .. } = door.fuzzer_mut();
+        let seed = &corpus[*id];
         if *foreign_only || !seed.favored || seed.det_done {
             return false;
         }
@@ -38,32 +48,33 @@ impl<D: Door> Stage<D> for DeterministicSteps {
             DeterministicStage::Always => true,
             DeterministicStage::Competes => {
                 let is_open = |arm| arm != Tactic::Custom as usize;
-                tactics.draw(rng, is_open) == Some(Tactic::Deterministic as usize)
+                shared.tactics.draw(rng, is_open) == Some(Tactic::Deterministic as usize)
             }
         }
     }
 
-    fn run(&self, door: &mut D, id: SeedId) -> Result<StageEnd, D::Error> {
-        let fuzzer = door.fuzzer_mut();
+    fn run(&mut self, turn: &mut Turn<'_, D>) -> Result<StageEnd, D::Error> {
+        let (id, fuzzer) = (turn.id, turn.door.fuzzer());
         let (mutation, seed) = (&fuzzer.mutation, &fuzzer.corpus[id]);
         let begin = || {
             Deterministic::new(seed.data.len(), &fuzzer.dictionary, mutation.skip_arith)
                 .limit(mutation.max_len)
                 .starting_at(seed.changed_at as usize)
         };
-        let steps = fuzzer.suspended.remove(&id).unwrap_or_else(begin);
+        let suspended = self.suspended.remove(&id).filter(|of| of.len == seed.data.len());
+        let steps = suspended.map_or_else(begin, |of| of.steps);
         let Some(slice) = fuzzer.budget(id) else { return Ok(StageEnd::TurnOver) };
         let slice = match fuzzer.mutation.deterministic {
             DeterministicStage::Always => slice.longest(),
             _ => slice,
         };
         let mut producer = Steps { steps, done: 0, slice, is_paused: false };
-        let end = run_producer(door, id, &mut producer)?;
+        let end = run_producer(turn, &mut producer)?;
         if producer.is_paused {
-            suspend(door.fuzzer_mut(), id, producer.steps);
+            self.suspend(turn.door.fuzzer(), id, producer.steps);
         } else if end == StageEnd::Finished {
-            door.fuzzer_mut().corpus[id].det_done = true;
-            door.deterministic_done(id);
+            turn.door.fuzzer_mut().corpus[id].det_done = true;
+            turn.door.deterministic_done(id);
         }
         Ok(end)
     }
@@ -130,13 +141,16 @@ fn is_within_message(list: &[u8], pos: usize, out: &mut Candidate) -> bool {
     messages::edit(list, (pos, 0), &inserted, &mut out.bytes)
 }
 
-fn suspend<M>(fuzzer: &mut Fuzzer<M>, id: SeedId, steps: Deterministic) {
-    let Fuzzer { suspended, scheduler, corpus, .. } = fuzzer;
-    if suspended.len() >= MOST_SUSPENDED {
-        suspended.retain(|id, _| scheduler.is_owner(*id) || corpus[*id].favored);
-    }
-    if suspended.len() < MOST_SUSPENDED {
-        suspended.insert(id, steps);
+impl DeterministicSteps {
+    fn suspend<M>(&mut self, fuzzer: &Fuzzer<M>, id: SeedId, steps: Deterministic) {
+        let Fuzzer { scheduler, corpus, .. } = fuzzer;
+        if self.suspended.len() >= MOST_SUSPENDED {
+            self.suspended.retain(|id, _| scheduler.is_owner(*id) || corpus[*id].favored);
+        }
+        if self.suspended.len() < MOST_SUSPENDED {
+            let len = corpus[id].data.len();
+            self.suspended.insert(id, Suspended { len, steps });
+        }
     }
 }
 

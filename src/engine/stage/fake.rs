@@ -1,5 +1,7 @@
 //! A search without files, for tests of stages.
 
+use super::{Shared, Turn};
+use crate::corpus::SeedId;
 use crate::executor::RunError;
 use crate::fake::FakeExecutor;
 use crate::fuzzer::admit::{Crash, Stored};
@@ -12,8 +14,8 @@ use crate::options::{MutationOptions, Wanted};
 use crate::runner::Runner;
 use crate::schedule::ScheduleOptions;
 
-/// With the inputs that crash, each kind once, or hang.
-pub(super) struct Search(pub(super) Fuzzer<NoMutators>, pub(super) Vec<Vec<u8>>);
+/// With the inputs that crash, each kind once, or hang, and what stages have in common.
+pub(super) struct Search(pub(super) Fuzzer<NoMutators>, pub(super) Vec<Vec<u8>>, pub(super) Shared);
 
 impl Search {
     pub(super) fn of(executor: FakeExecutor) -> Self {
@@ -27,7 +29,18 @@ impl Search {
             rng_seed: 1,
         };
         let runner = Runner::new(Box::new(executor));
-        Self(Fuzzer::new(runner, NoMutators, Dictionary::default(), plan), vec![])
+        let fuzzer = Fuzzer::new(runner, NoMutators, Dictionary::default(), plan);
+        Self(fuzzer, vec![], Shared::default())
+    }
+}
+
+impl Search {
+    /// Does a part of the seed's turn.
+    pub(super) fn turn<T>(&mut self, id: SeedId, work: impl FnOnce(&mut Turn<'_, Self>) -> T) -> T {
+        let mut shared = std::mem::take(&mut self.2);
+        let result = work(&mut Turn { door: self, id, shared: &mut shared });
+        self.2 = shared;
+        result
     }
 }
 

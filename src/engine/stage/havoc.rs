@@ -3,12 +3,11 @@
 use std::time::Duration;
 
 use super::batches::run_producer_behind;
-use super::beginning;
+use super::beginning::MessageTimes;
 use super::foreign::Base;
 use super::produce::{Materials, Needs, Producer, Tools};
-use super::{Stage, StageEnd};
-use crate::corpus::{Origin, SeedId, Step};
-use crate::fuzzer::Tactic;
+use super::{Stage, StageEnd, Tactic, Turn};
+use crate::corpus::{Origin, Step};
 use crate::fuzzer::door::Door;
 use crate::mutate::buffer::Buffer;
 use crate::mutate::foreign::{ForeignMutators, Made};
@@ -16,21 +15,25 @@ use crate::mutate::havoc::{HavocContext, havoc};
 use crate::mutate::{Candidate, Rng};
 use crate::schedule::Budget;
 
-pub(super) struct Havoc;
+#[derive(Default)]
+pub(super) struct Havoc {
+    times: MessageTimes,
+}
 
 impl<D: Door> Stage<D> for Havoc {
     fn name(&self) -> &'static str {
         "havoc"
     }
 
-    fn wants(&self, door: &mut D, _: SeedId) -> bool {
-        !door.fuzzer().foreign_only && !door.fuzzer().is_custom_turn
+    fn wants(&mut self, turn: &mut Turn<'_, D>) -> bool {
+        !turn.door.fuzzer().foreign_only && !turn.shared.is_custom_turn
     }
 
-    fn run(&self, door: &mut D, id: SeedId) -> Result<StageEnd, D::Error> {
-        let Some(budget) = door.fuzzer().budget(id) else { return Ok(StageEnd::TurnOver) };
-        let beginning = beginning::choose(door, id, budget)?;
-        run_producer_behind(door, id, beginning, &mut Stacks::new(budget))
+    fn run(&mut self, turn: &mut Turn<'_, D>) -> Result<StageEnd, D::Error> {
+        let budget = turn.door.fuzzer().budget(turn.id);
+        let Some(budget) = budget else { return Ok(StageEnd::TurnOver) };
+        let beginning = self.times.choose(turn, budget)?;
+        run_producer_behind(turn, beginning, &mut Stacks::new(budget))
     }
 
     fn tactic(&self) -> Option<Tactic> {

@@ -4,8 +4,8 @@
 use std::collections::HashMap;
 
 use super::share::{Left, Stop, taken};
-use super::{Stage, StageEnd};
-use crate::corpus::{Length, Origin, SeedId, Step};
+use super::{Stage, StageEnd, Turn};
+use crate::corpus::{Length, Origin, Step};
 use crate::fuzzer::Effort;
 use crate::fuzzer::door::{Door, Run};
 use crate::messages;
@@ -41,33 +41,38 @@ const GAIN_ONE_OF: usize = 5;
 /// What is counted may end so much later than the number says: a type before the data, or a checksum after them.
 const BEYOND: [usize; 4] = [2, 4, 8, 12];
 
-pub(super) struct Lengths;
+#[derive(Default)]
+pub(super) struct Lengths {
+    spent: Effort,
+    /// Runs, and numbers that were found, for each of [`WIDTHS`].
+    by_width: [(u64, u64); WIDTHS.len()],
+}
 
 impl<D: Door> Stage<D> for Lengths {
     fn name(&self) -> &'static str {
         "lengths"
     }
 
-    fn wants(&self, door: &mut D, id: SeedId) -> bool {
+    fn wants(&mut self, Turn { door, id, shared }: &mut Turn<'_, D>) -> bool {
         let fuzzer = door.fuzzer();
-        let seed = &fuzzer.corpus[id];
+        let seed = &fuzzer.corpus[*id];
         // Of what hooks make of an input, places in the input say nothing.
         let is_possible = !fuzzer.foreign_only && !fuzzer.mutators.touch_runs();
         let is_text = fuzzer.mutation.text.unwrap_or_else(|| is_text(&seed.data));
         seed.favored
-            && !seed.measured
+            && !shared.lengths.contains_key(id)
             && is_possible
             && !is_text
             && seed.data.len() <= LONGEST
             && fuzzer.mutation.length_share > 0.0
-            && has_share(door)
+            && Left::of(*door, self.spent, fuzzer.mutation.length_share).has_slice()
     }
 
-    fn run(&self, door: &mut D, id: SeedId) -> Result<StageEnd, D::Error> {
+    fn run(&mut self, Turn { door, id, shared }: &mut Turn<'_, D>) -> Result<StageEnd, D::Error> {
+        let (id, door) = (*id, &mut **door);
         let taken_before = taken(door);
         let fuzzer = door.fuzzer_mut();
         let Some(budget) = fuzzer.budget(id) else { return Ok(StageEnd::TurnOver) };
-        fuzzer.corpus[id].measured = true;
         fuzzer.limit_mutants_of(id);
         let (begin, execs) = (fuzzer.effort(), fuzzer.target().execs());
         let input = fuzzer.corpus[id].data.to_vec();
@@ -76,18 +81,20 @@ impl<D: Door> Stage<D> for Lengths {
         let candidate = Candidate { bytes: Vec::new(), origin };
         let edges = fuzzer.corpus[id].trace.to_vec();
         let budget = budget.longest();
-        let mut trial = Trial { door, candidate, edges, runs: 0, begin, taken_before, budget };
+        let spent = self.spent;
+        let limit = Limit { spent, begin, taken_before, budget };
+        let mut trial = Trial { door: &mut *door, candidate, edges, runs: 0, limit };
         // The words of messages are kept right as well, and no others are looked for in their place.
         let has_messages = trial.door.fuzzer().mutation.messages;
         let mut found: Vec<Length> =
             messages::framing(&input).take_while(|_| has_messages).collect();
-        let end = measure(&mut trial, &input, &mut found);
+        let end = measure(&mut trial, &input, (&mut self.by_width, &mut found));
         let done = taken(door).since(taken_before);
         let fuzzer = door.fuzzer_mut();
         found.retain(|length| !messages::is_framing(length));
         // Also what was found until a stop.
-        fuzzer.corpus[id].lengths = found.into();
-        fuzzer.measuring.spent = fuzzer.measuring.spent.and(done);
+        shared.note_lengths(id, found.into());
+        self.spent = self.spent.and(done);
         fuzzer.progress.yield_of("lengths").execs += fuzzer.target().execs() - execs;
         match end {
             Ok(()) | Err(Stop::Spent) => Ok(StageEnd::Finished),
@@ -97,19 +104,21 @@ impl<D: Door> Stage<D> for Lengths {
     }
 }
 
-fn has_share<D: Door>(door: &D) -> bool {
-    let fuzzer = door.fuzzer();
-    Left::of(door, fuzzer.measuring.spent, fuzzer.mutation.length_share).has_slice()
-}
-
 /// Runs with one thing changed, and what they lose of the seed's own edges.
 struct Trial<'a, D> {
     door: &'a mut D,
     candidate: Candidate,
     edges: Vec<u32>,
     runs: u64,
-    begin: Effort,
+    limit: Limit,
+}
+
+/// When the work on a seed ends.
+struct Limit {
+    /// By the stage so far, and what the search has taken then.
+    spent: Effort,
     taken_before: Effort,
+    begin: Effort,
     budget: Budget,
 }
 
@@ -119,12 +128,12 @@ impl<D: Door> Trial<'_, D> {
         if self.door.between_batches()? {
             return Err(Stop::TurnOver);
         }
-        let fuzzer = self.door.fuzzer();
-        let done = fuzzer.effort().since(self.begin);
-        let used = fuzzer.measuring.spent.and(taken(self.door).since(self.taken_before));
+        let (fuzzer, limit) = (self.door.fuzzer(), &self.limit);
+        let done = fuzzer.effort().since(limit.begin);
+        let used = limit.spent.and(taken(self.door).since(limit.taken_before));
         let left = Left::of(self.door, used, fuzzer.mutation.length_share);
         let is_spent = self.runs >= MOST_RUNS
-            || self.budget.is_used(done.runs, done.time)
+            || limit.budget.is_used(done.runs, done.time)
             || left.is_used_by(Effort::default());
         self.runs += 1;
         if is_spent { Err(Stop::Spent) } else { Ok(()) }
@@ -169,7 +178,7 @@ impl<D: Door> Trial<'_, D> {
 fn measure<D: Door>(
     trial: &mut Trial<'_, D>,
     input: &[u8],
-    found: &mut Vec<Length>,
+    (by_width, found): (&mut [(u64, u64)], &mut Vec<Length>),
 ) -> Result<(), Stop<D::Error>> {
     trial.check()?;
     let trivial = trial.door.run(Run { edges: &trial.edges, ..Run::of(TRIVIAL) })?.hit;
@@ -180,14 +189,12 @@ fn measure<D: Door>(
     if trial.edges.len() < FEWEST_EDGES {
         return Ok(());
     }
-    for (index, width) in WIDTHS.into_iter().enumerate() {
-        let (runs, count) = trial.door.fuzzer().measuring.by_width[index];
-        if runs > MOST_RUNS + RUNS_FOR_ONE * count {
+    for (width, (runs, count)) in WIDTHS.into_iter().zip(by_width) {
+        if *runs > MOST_RUNS + RUNS_FOR_ONE * *count {
             continue;
         }
         let before = (trial.runs, found.len());
         let end = search(trial, input, width, found);
-        let (runs, count) = &mut trial.door.fuzzer_mut().measuring.by_width[index];
         *runs += trial.runs - before.0;
         *count += (found.len() - before.1) as u64;
         end?;
@@ -253,6 +260,7 @@ mod tests {
     use super::super::havoc::Havoc;
     use super::super::trim::Trimming;
     use super::*;
+    use crate::corpus::SeedId;
     use crate::executor::ExitKind;
     use crate::fake::FakeExecutor;
 
@@ -307,10 +315,12 @@ mod tests {
         let candidate = Candidate { bytes: input, origin: Origin::injected(0) };
         search.try_out(&candidate).unwrap();
         let id = search.0.pick().unwrap();
-        assert!(Stage::<Search>::wants(&Lengths, search, id));
-        assert_eq!(Lengths.run(search, id).unwrap(), StageEnd::Finished);
-        assert!(!Stage::<Search>::wants(&Lengths, search, id));
-        search.0.corpus[id].lengths.to_vec()
+        let mut stage = Lengths::default();
+        assert!(search.turn(id, |turn| stage.wants(turn)));
+        assert_eq!(search.turn(id, |turn| stage.run(turn)).unwrap(), StageEnd::Finished);
+        assert!(!search.turn(id, |turn| stage.wants(turn)));
+        assert!(stage.spent.runs < 1000, "{:?}", stage.spent);
+        search.2.lengths[&id].to_vec()
     }
 
     /// Three chunks of which only the types count: their data go, as far as a block of the trimming fits in, and every
@@ -322,14 +332,15 @@ mod tests {
         let lengths = found(&mut search, input.clone());
         let id = search.0.pick().unwrap();
         search.0.corpus[id].trimmed = false;
-        Trimming.run(&mut search, id).unwrap();
+        search.turn(id, |turn| Trimming::default().run(turn)).unwrap();
         let seed = search.0.corpus[id].clone();
         assert!(seed.data.len() < 60 && input.len() > 140, "{} bytes", seed.data.len());
         let mut edges = [0; 64];
         parse(&seed.data, &mut edges);
         assert!(edges[50..60].iter().all(|count| *count == 1));
-        assert_eq!(seed.lengths.len(), lengths.len());
-        assert!(seed.lengths.iter().all(|length| length.end(&seed.data) <= seed.data.len()));
+        let kept = &search.2.lengths[&id];
+        assert_eq!(kept.len(), lengths.len());
+        assert!(kept.iter().all(|length| length.end(&seed.data) <= seed.data.len()));
     }
 
     #[test]
@@ -359,7 +370,6 @@ mod tests {
                 assert_eq!(buffer.into_bytes(), file(data), "chunk {number}, {grows}");
             }
         }
-        assert!(search.0.measuring.spent.runs < 1000, "{:?}", search.0.measuring);
     }
 
     #[test]
@@ -384,11 +394,11 @@ mod tests {
         });
         found(&mut search, input);
         let mut share = |lengths: &[Length]| {
-            let id = SeedId(0);
-            search.0.corpus[id].lengths = lengths.into();
+            search.2.lengths.insert(SeedId(0), lengths.into());
             counts.set((0, 0));
+            let mut stage = Havoc::default();
             for _ in 0..20 {
-                Havoc.run(&mut search, id).unwrap();
+                search.turn(SeedId(0), |turn| stage.run(turn)).unwrap();
             }
             let (other, right) = counts.get();
             assert!(other > 1000, "{other}");

@@ -1,6 +1,7 @@
-//! A turn: what is done with one picked seed. A new stage is one file here and one line in [`turn`].
+//! A turn: what is done with one picked seed. A new stage is one file here, with all that it remembers, and one line in
+//! [`Stages::new`].
 
-pub(crate) mod beginning;
+mod beginning;
 mod comparisons;
 mod custom;
 mod deterministic;
@@ -17,44 +18,83 @@ pub mod foreign;
 pub mod produce;
 mod repair;
 mod share;
+mod shared;
 
-pub use batches::run_producer;
 pub use havoc::Stacks;
+pub use shared::Shared;
 
-use super::corpus::SeedId;
-use super::fuzzer::Tactic;
-use super::fuzzer::door::Door;
+use std::collections::{BTreeMap, BTreeSet};
 
-/// The stages of a turn, in their order. Each says itself when it has something to do.
-#[must_use]
-pub fn turn<'a, D: Door + 'a>() -> &'a [&'a dyn Stage<D>] {
-    &[
-        &trim::Trimming,
-        &comparisons::Comparisons,
-        &lengths::Lengths,
-        &deterministic::DeterministicSteps,
-        &custom::Custom,
-        &havoc::Havoc,
-        &splice::Splicing,
-        &modules::LateMutators,
-    ]
+use serde_json::Value;
+
+use self::produce::Producer;
+use super::corpus::{BySeed, Corpus, SeedId};
+use super::fuzzer::Fuzzer;
+use super::fuzzer::door::{Door, Part};
+
+/// What stages know for the next process, by their names.
+pub type Saved = BTreeMap<String, Value>;
+
+/// Seeds that are as they were when an earlier process has saved something of them.
+#[derive(Clone, Copy)]
+pub struct Kept<'a> {
+    pub corpus: &'a Corpus,
+    pub ids: &'a BTreeSet<SeedId>,
 }
 
-/// A part of a turn.
+impl Kept<'_> {
+    /// What was saved of these seeds.
+    fn retain<T>(self, saved: &mut BySeed<T>) {
+        saved.retain(|id, _| self.ids.contains(id) && *id < self.corpus.next_id());
+    }
+}
+
+/// The stages of all turns of a search, and what they have in common.
+pub struct Stages<D> {
+    list: Vec<Box<dyn Stage<D>>>,
+    shared: Shared,
+}
+
+/// What a stage works with: the seed of the turn, the search, and what stages have in common.
+pub struct Turn<'a, D> {
+    pub door: &'a mut D,
+    pub id: SeedId,
+    pub shared: &'a mut Shared,
+}
+
+impl<D: Door> Turn<'_, D> {
+    /// Does `work`, whose time belongs to `part`.
+    fn timed<T>(&mut self, part: Part, work: impl FnOnce(&mut Turn<'_, D>) -> T) -> T {
+        let Self { door, id, shared } = self;
+        door.timed(part, |door| work(&mut Turn { door, id: *id, shared }))
+    }
+}
+
+/// A part of a turn, with all that it remembers from one turn to the next.
 pub trait Stage<D: Door> {
-    /// For the screen and the table of yields, unless its steps have names of their own.
+    /// For the screen, the table of yields, unless its steps have names of their own, and [`Stages::save`].
     fn name(&self) -> &'static str;
 
     /// Whether it has something to do with this seed in this turn.
-    fn wants(&self, door: &mut D, id: SeedId) -> bool;
+    fn wants(&mut self, turn: &mut Turn<'_, D>) -> bool;
 
     /// Does it. All runs go through the door, and between two batches the stage asks
     /// [`Door::between_batches`] whether it goes on.
-    fn run(&self, door: &mut D, id: SeedId) -> Result<StageEnd, D::Error>;
+    fn run(&mut self, turn: &mut Turn<'_, D>) -> Result<StageEnd, D::Error>;
 
     /// The arm of the bandit that it is, if it competes with another stage.
     fn tactic(&self) -> Option<Tactic> {
         None
+    }
+
+    /// What it knows for the next process. None: nothing.
+    fn save(&self, _fuzzer: &Fuzzer<D::Mutators>) -> Option<Value> {
+        None
+    }
+
+    /// Takes up what an earlier process has saved. False if no process has saved that.
+    fn load(&mut self, _saved: Value, _kept: Kept<'_>) -> bool {
+        true
     }
 }
 
@@ -66,25 +106,106 @@ pub enum StageEnd {
     TurnOver,
 }
 
-/// All stages on one seed, and what the scheduler learns of it. Returns what it cost, in runs of average length.
-pub fn run_turn<D: Door>(door: &mut D, id: SeedId) -> Result<f64, D::Error> {
-    let before = door.fuzzer().effort();
-    for stage in turn::<D>() {
-        if !stage.wants(door, id) {
-            continue;
-        }
-        let (effort, found) = (door.fuzzer().effort(), door.fuzzer().progress.found);
-        let end = stage.run(door, id)?;
-        if let Some(tactic) = stage.tactic() {
-            let fuzzer = door.fuzzer_mut();
-            let (cost, finds) = (fuzzer.cost_since(effort), fuzzer.progress.found - found);
-            fuzzer.tactics.note(tactic as usize, cost, finds);
-        }
-        if end == StageEnd::TurnOver {
-            break;
-        }
+/// Stages that compete: the arms of a bandit.
+#[derive(Clone, Copy, Debug)]
+pub enum Tactic {
+    /// Deterministic steps, one after the other.
+    Deterministic,
+    /// Random changes.
+    Havoc,
+    /// Foreign mutators that compete with havoc.
+    Custom,
+}
+
+impl Tactic {
+    const COUNT: usize = 3;
+}
+
+impl<D: Door> Default for Stages<D> {
+    fn default() -> Self {
+        Self::new()
     }
-    Ok(door.fuzzer().cost_since(before))
+}
+
+impl<D: Door> Stages<D> {
+    /// In the order of a turn. Each says itself when it has something to do.
+    #[must_use]
+    pub fn new() -> Self {
+        let list: Vec<Box<dyn Stage<D>>> = vec![
+            Box::<trim::Trimming>::default(),
+            Box::<comparisons::Comparisons>::default(),
+            Box::<lengths::Lengths>::default(),
+            Box::<deterministic::DeterministicSteps>::default(),
+            Box::new(custom::Custom),
+            Box::<havoc::Havoc>::default(),
+            Box::new(splice::Splicing),
+            Box::new(modules::LateMutators),
+        ];
+        Self { list, shared: Shared::default() }
+    }
+
+    /// All stages on one seed, and what the scheduler learns of it. Returns what it cost, in runs of average length.
+    pub fn run_turn(&mut self, door: &mut D, id: SeedId) -> Result<f64, D::Error> {
+        let Self { list, shared } = self;
+        let before = door.fuzzer().effort();
+        for stage in list {
+            let turn = &mut Turn { door: &mut *door, id, shared: &mut *shared };
+            turn.shared.logs.check_origin(turn.door.fuzzer().has_logger());
+            if !stage.wants(turn) {
+                continue;
+            }
+            let (effort, found) = (turn.door.fuzzer().effort(), turn.door.fuzzer().progress.found);
+            let end = stage.run(turn)?;
+            if let Some(tactic) = stage.tactic() {
+                let fuzzer = turn.door.fuzzer();
+                let (cost, finds) = (fuzzer.cost_since(effort), fuzzer.progress.found - found);
+                turn.shared.tactics.note(tactic as usize, cost, finds);
+            }
+            if end == StageEnd::TurnOver {
+                break;
+            }
+        }
+        Ok(door.fuzzer().cost_since(before))
+    }
+
+    /// Runs what a producer makes of a seed, to its end or to that of the turn, without a stage around it.
+    pub fn run_producer(
+        &mut self,
+        door: &mut D,
+        id: SeedId,
+        producer: &mut dyn Producer,
+    ) -> Result<StageEnd, D::Error> {
+        batches::run_producer(&mut Turn { door, id, shared: &mut self.shared }, producer)
+    }
+
+    /// The stages one by one, each with what they have in common.
+    pub fn parts(&mut self) -> (&mut [Box<dyn Stage<D>>], &mut Shared) {
+        (&mut self.list, &mut self.shared)
+    }
+
+    /// What they know for the next process.
+    #[must_use]
+    pub fn save(&self, fuzzer: &Fuzzer<D::Mutators>) -> Saved {
+        let of_stages =
+            self.list.iter().filter_map(|stage| Some((stage.name().into(), stage.save(fuzzer)?)));
+        let shared = self.shared.save(fuzzer).map(|saved| (shared::NAME.into(), saved));
+        of_stages.chain(shared).collect()
+    }
+
+    /// Takes up what an earlier process has saved. Returns the names of stages of which no process has saved that: they
+    /// know nothing.
+    pub fn load(&mut self, mut saved: Saved, kept: Kept<'_>) -> Vec<&'static str> {
+        let mut refused = Vec::new();
+        for stage in &mut self.list {
+            if saved.remove(stage.name()).is_some_and(|saved| !stage.load(saved, kept)) {
+                refused.push(stage.name());
+            }
+        }
+        if saved.remove(shared::NAME).is_some_and(|saved| !self.shared.load(saved, kept)) {
+            refused.push(shared::NAME);
+        }
+        refused
+    }
 }
 
 #[cfg(test)]

@@ -2,8 +2,7 @@
 
 use super::batches::run_producer;
 use super::foreign::Foreign;
-use super::{Stage, StageEnd};
-use crate::corpus::SeedId;
+use super::{Stage, StageEnd, Turn};
 use crate::fuzzer::door::Door;
 use crate::mutate::foreign::ForeignMutators;
 
@@ -14,15 +13,15 @@ impl<D: Door> Stage<D> for LateMutators {
         "custom"
     }
 
-    fn wants(&self, door: &mut D, _: SeedId) -> bool {
-        let mutators = &door.fuzzer().mutators;
+    fn wants(&mut self, turn: &mut Turn<'_, D>) -> bool {
+        let mutators = &turn.door.fuzzer().mutators;
         (0..mutators.len()).any(|index| mutators.is_late(index))
     }
 
-    fn run(&self, door: &mut D, id: SeedId) -> Result<StageEnd, D::Error> {
-        match door.fuzzer().budget(id) {
+    fn run(&mut self, turn: &mut Turn<'_, D>) -> Result<StageEnd, D::Error> {
+        match turn.door.fuzzer().budget(turn.id) {
             None => Ok(StageEnd::TurnOver),
-            Some(budget) => run_producer(door, id, &mut Foreign::late(budget)),
+            Some(budget) => run_producer(turn, &mut Foreign::late(budget)),
         }
     }
 }

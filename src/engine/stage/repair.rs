@@ -3,11 +3,12 @@
 
 use std::ops::Range;
 
+use super::Turn;
+use super::comparisons::work::Learning;
 use super::comparisons::{add_at_end, are_solved, logged, origin, try_out};
+use super::shared::{Checked, Logs};
 use crate::comparison::{ComparisonLog, Occurrences, Operand, Place};
-use crate::corpus::SeedId;
 use crate::executor::ExitKind;
-use crate::fuzzer::comparing::Learning;
 use crate::fuzzer::door::{Door, Part};
 use crate::mutate::Candidate;
 use crate::mutate::repair::{Field, Suspect};
@@ -30,52 +31,47 @@ pub(super) enum Tactic {
 
 /// Runs a seed with its fields right, and notes whether it has any: once, and again when more sites are known. What it was
 /// kept for may lie before a check that the repaired copy passes.
-pub(super) fn repair_once<D: Door>(door: &mut D, id: SeedId) -> Result<(), D::Error> {
-    let fuzzer = door.fuzzer();
-    let is_known = fuzzer.corpus[id].known_fields == fuzzer.learned.repairs.known();
-    match is_known || !are_solved(fuzzer) {
+pub(super) fn repair_once<D: Door>(turn: &mut Turn<'_, D>) -> Result<(), D::Error> {
+    let Logs { fields, repairs, .. } = &turn.shared.logs;
+    let known = fields.get(&turn.id).map_or(0, |checked| checked.known);
+    match known == repairs.known() || !are_solved(turn.door.fuzzer()) {
         true => Ok(()),
-        false => door.timed(Part::Comparisons, |door| repair_seed(door, id)),
+        false => turn.timed(Part::Comparisons, repair_seed),
     }
 }
 
-fn repair_seed<D: Door>(door: &mut D, id: SeedId) -> Result<(), D::Error> {
-    let fuzzer = door.fuzzer_mut();
-    let known = fuzzer.learned.repairs.known();
-    let seed = &mut fuzzer.corpus[id];
-    seed.known_fields = known;
-    let mut input = seed.data.to_vec();
-    let log = logged(door, origin(id, "repair"), &mut input, |log| log.own_copy())?;
-    let fuzzer = door.fuzzer_mut();
-    let has_fields = fuzzer.learned.repairs.concern(log.view());
-    let seed = &mut fuzzer.corpus[id];
-    seed.has_fields = has_fields;
-    if *seed.data == *input {
+fn repair_seed<D: Door>(turn: &mut Turn<'_, D>) -> Result<(), D::Error> {
+    let (id, known) = (turn.id, turn.shared.logs.repairs.known());
+    let mut input = turn.door.fuzzer().corpus[id].data.to_vec();
+    let log = logged(turn, origin(id, "repair"), &mut input, |log| log.own_copy())?;
+    let Logs { fields, repairs, .. } = &mut turn.shared.logs;
+    fields.insert(id, Checked { known, has_fields: repairs.concern(log.view()) });
+    if *turn.door.fuzzer().corpus[id].data == *input {
         return Ok(());
     }
-    try_out(door, Candidate { bytes: input, origin: origin(id, "repair") })
+    try_out(turn, Candidate { bytes: input, origin: origin(id, "repair") })
 }
 
 /// Runs an input with its log. Fields that are wrong are put right, and it is run again: afterwards the input is as the
 /// target got it last, and `look` has seen that run last.
 pub(super) fn run_logged<D: Door, T>(
-    door: &mut D,
+    turn: &mut Turn<'_, D>,
     input: &mut Vec<u8>,
     mut look: impl FnMut(ComparisonLog<'_>) -> T,
 ) -> Result<(ExitKind, T), D::Error> {
     let mut rounds = 0;
     loop {
         rounds += 1;
-        let repairs = std::mem::take(&mut door.fuzzer_mut().learned.repairs);
+        let repairs = std::mem::take(&mut turn.shared.logs.repairs);
         let (mut repaired, mut is_changed) = (Vec::new(), false);
-        let run = door.logged(input, |log| {
+        let run = turn.door.logged(input, |log| {
             if !repairs.is_empty() && rounds < MOST_ROUNDS {
                 repaired.clone_from(input);
                 is_changed = repairs.repair(log, &mut repaired);
             }
             look(log)
         });
-        door.fuzzer_mut().learned.repairs = repairs;
+        turn.shared.logs.repairs = repairs;
         let (exit, seen) = run?;
         if !is_changed || exit != ExitKind::Ok {
             return Ok((exit, seen));
@@ -85,8 +81,12 @@ pub(super) fn run_logged<D: Door, T>(
 }
 
 /// Fields that the equal operands of a run may be, with the ways in which one operand may stand in the input.
-pub(super) fn suspects<D: Door>(door: &D, input: &[u8], log: ComparisonLog<'_>) -> Learning {
-    let suspects = door.fuzzer().learned.repairs.suspects(log, input);
+pub(super) fn suspects<D: Door>(
+    turn: &Turn<'_, D>,
+    input: &[u8],
+    log: ComparisonLog<'_>,
+) -> Learning {
+    let suspects = turn.shared.logs.repairs.suspects(log, input);
     let alike = suspects.chunk_by(|one, other| one.place == other.place);
     Learning { suspects: alike.map(<[Suspect]>::to_vec).collect(), answers: Vec::new() }
 }
@@ -94,15 +94,15 @@ pub(super) fn suspects<D: Door>(door: &D, input: &[u8], log: ComparisonLog<'_>) 
 /// Looks which of them are fields: a field is one that follows its bytes in the input, while the other operand follows
 /// other bytes. `check` is called before each run, and may stop the work; it goes on where it was then.
 pub(super) fn learn<D: Door, E: From<D::Error>>(
-    door: &mut D,
+    turn: &mut Turn<'_, D>,
     input: &[u8],
     learning: &mut Learning,
-    mut check: impl FnMut(&mut D) -> Result<(), E>,
+    mut check: impl FnMut(&mut Turn<'_, D>) -> Result<(), E>,
 ) -> Result<(), E> {
     let Learning { suspects, answers } = learning;
     while let Some(alike) = suspects.front() {
         let site = alike[0].place.site;
-        let mut asking = Asking { door, check: &mut check, answers, asked: 0 };
+        let mut asking = Asking { turn: &mut *turn, check: &mut check, answers, asked: 0 };
         let mut field = None;
         for suspect in alike {
             field = asking.understand(input, suspect)?;
@@ -111,8 +111,8 @@ pub(super) fn learn<D: Door, E: From<D::Error>>(
             }
         }
         match field {
-            Some(field) => door.fuzzer_mut().learned.repairs.add(site, field),
-            None => door.fuzzer_mut().learned.repairs.failed(site),
+            Some(field) => turn.shared.logs.repairs.add(site, field),
+            None => turn.shared.logs.repairs.failed(site),
         }
         suspects.pop_front();
         answers.clear();
@@ -121,25 +121,25 @@ pub(super) fn learn<D: Door, E: From<D::Error>>(
 }
 
 /// Questions to runs. Those that were answered before a pause are not run again.
-struct Asking<'a, D, C> {
-    door: &'a mut D,
+struct Asking<'a, 't, D, C> {
+    turn: &'a mut Turn<'t, D>,
     check: &'a mut C,
     answers: &'a mut Vec<Option<u64>>,
     asked: usize,
 }
 
-impl<D: Door, C> Asking<'_, D, C> {
+impl<D: Door, C> Asking<'_, '_, D, C> {
     fn ask<E: From<D::Error>>(
         &mut self,
         mut input: Vec<u8>,
         look: impl FnMut(ComparisonLog<'_>) -> Option<u64>,
     ) -> Result<Option<u64>, E>
     where
-        C: FnMut(&mut D) -> Result<(), E>,
+        C: FnMut(&mut Turn<'_, D>) -> Result<(), E>,
     {
         if self.asked == self.answers.len() {
-            (self.check)(self.door)?;
-            let (_, answer) = run_logged(self.door, &mut input, look)?;
+            (self.check)(self.turn)?;
+            let (_, answer) = run_logged(self.turn, &mut input, look)?;
             self.answers.push(answer);
         }
         self.asked += 1;
@@ -153,7 +153,7 @@ impl<D: Door, C> Asking<'_, D, C> {
         suspect: &Suspect,
     ) -> Result<Option<Field>, E>
     where
-        C: FnMut(&mut D) -> Result<(), E>,
+        C: FnMut(&mut Turn<'_, D>) -> Result<(), E>,
     {
         for at in &suspect.at {
             let window = *at..at + suspect.len;
@@ -169,7 +169,7 @@ impl<D: Door, C> Asking<'_, D, C> {
             })?;
             let Some(side) = sides.map(|side| side as usize) else { continue };
             let count = self.movers(input, suspect, (&window, 1 - side))?;
-            let fewest = self.door.fuzzer().learned.repairs.fewest_movers(suspect.place.site);
+            let fewest = self.turn.shared.logs.repairs.fewest_movers(suspect.place.site);
             if count >= fewest || self.is_length(input, suspect, 1 - side)? {
                 return Ok(Some(Field { side, encoding: suspect.encoding, at: *at }));
             }
@@ -185,7 +185,7 @@ impl<D: Door, C> Asking<'_, D, C> {
         (window, side): (&Range<usize>, usize),
     ) -> Result<usize, E>
     where
-        C: FnMut(&mut D) -> Result<(), E>,
+        C: FnMut(&mut Turn<'_, D>) -> Result<(), E>,
     {
         let before = window.start.saturating_sub(BEFORE)..window.start;
         let after = window.end..(window.end + AFTER).min(input.len());
@@ -217,7 +217,7 @@ impl<D: Door, C> Asking<'_, D, C> {
         side: usize,
     ) -> Result<bool, E>
     where
-        C: FnMut(&mut D) -> Result<(), E>,
+        C: FnMut(&mut Turn<'_, D>) -> Result<(), E>,
     {
         let value = |log: ComparisonLog<'_>| match operands(log, suspect.place)?[side] {
             Operand::Value(value) => Some(value),
@@ -225,7 +225,7 @@ impl<D: Door, C> Asking<'_, D, C> {
         };
         let usual = self.ask(input.to_vec(), value)?;
         let mut longer = input.to_vec();
-        add_at_end(self.door.fuzzer().mutation.messages, &mut longer, b"x");
+        add_at_end(self.turn.door.fuzzer().mutation.messages, &mut longer, b"x");
         let longer = self.ask(longer, value)?;
         let is_next = |(usual, longer): (u64, u64)| longer == usual.wrapping_add(1);
         Ok(usual.zip(longer).is_some_and(is_next))
@@ -260,14 +260,17 @@ impl Waiting {
     }
 
     /// Those whose fields were wrong, with fields that are right.
-    pub(super) fn repaired<D: Door>(&mut self, door: &mut D) -> Result<Vec<Candidate>, D::Error> {
+    pub(super) fn repaired<D: Door>(
+        &mut self,
+        turn: &mut Turn<'_, D>,
+    ) -> Result<Vec<Candidate>, D::Error> {
         let mut repaired = Vec::new();
         for mut candidate in self.candidates.drain(..) {
-            if door.between_batches()? {
+            if turn.door.between_batches()? {
                 break;
             }
             let before = candidate.bytes.clone();
-            run_logged(door, &mut candidate.bytes, |_| ())?;
+            run_logged(turn, &mut candidate.bytes, |_| ())?;
             if candidate.bytes != before {
                 repaired.push(candidate);
             }
@@ -280,7 +283,7 @@ impl Waiting {
 mod tests {
     use super::*;
     use crate::comparison::{ComparisonKind, OwnLog};
-    use crate::corpus::Origin;
+    use crate::corpus::{Origin, SeedId};
     use crate::fake::FakeExecutor;
     use crate::mutate::repair::Encoding;
     use crate::stage::fake::Search;
@@ -316,7 +319,7 @@ mod tests {
     /// Runs that the repair of a seed takes.
     fn runs(search: &mut Search, id: SeedId) -> u64 {
         let before = search.0.target().execs();
-        repair_once(search, id).unwrap();
+        search.turn(id, repair_once).unwrap();
         search.0.target().execs() - before
     }
 
@@ -327,15 +330,15 @@ mod tests {
         let id = add(&mut search, b"AB0");
         assert_eq!(runs(&mut search, id), 0, "no field is known");
         let field = Field { side: 0, encoding: Encoding::Big(1), at: 2 };
-        search.0.learned.repairs.add(SITE, field);
+        search.2.logs.repairs.add(SITE, field);
         assert_ne!(runs(&mut search, id), 0);
         let copy = SeedId(id.0 + 1);
         assert_eq!(&*search.0.corpus[copy].data, b"AB\x83");
         assert_eq!(search.0.corpus[copy].parent, Some(id));
-        assert!(search.0.corpus[id].has_fields && runs(&mut search, id) == 0);
+        assert!(search.2.logs.fields[&id].has_fields && runs(&mut search, id) == 0);
         // What is right stays as it is, once more is known as well.
         assert_ne!(runs(&mut search, copy), 0);
-        search.0.learned.repairs.add(SITE + 1, field);
+        search.2.logs.repairs.add(SITE + 1, field);
         assert!(runs(&mut search, copy) > 0 && runs(&mut search, copy) == 0);
         assert_eq!(search.0.corpus.next_id(), SeedId(copy.0 + 1));
     }
@@ -345,10 +348,10 @@ mod tests {
         let mut search = search();
         let id = add(&mut search, b"aB0");
         let field = Field { side: 0, encoding: Encoding::Big(1), at: 2 };
-        search.0.learned.repairs.add(SITE, field);
-        search.0.corpus[id].has_fields = true;
+        search.2.logs.repairs.add(SITE, field);
+        search.2.logs.fields.insert(id, Checked { known: 0, has_fields: true });
         assert!(runs(&mut search, id) > 0 && runs(&mut search, id) == 0);
-        assert!(!search.0.corpus[id].has_fields);
+        assert!(!search.2.logs.fields[&id].has_fields);
         assert_eq!(search.0.corpus.next_id(), SeedId(id.0 + 1));
     }
 }

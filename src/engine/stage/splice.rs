@@ -7,7 +7,7 @@ use super::batches::run_producer;
 use super::foreign::{Base, Foreign};
 use super::havoc::stack;
 use super::produce::{Materials, Needs, Producer, Tools};
-use super::{Stage, StageEnd};
+use super::{Stage, StageEnd, Turn};
 use crate::corpus::SeedId;
 use crate::fuzzer::door::Door;
 use crate::mutate::donors::DONOR_ATTEMPTS;
@@ -28,14 +28,16 @@ impl<D: Door> Stage<D> for Splicing {
         "splice"
     }
 
-    fn wants(&self, door: &mut D, _: SeedId) -> bool {
-        let fuzzer = door.fuzzer();
-        !fuzzer.foreign_only && !fuzzer.is_custom_turn && fuzzer.progress.cycles_without_finds > 0
+    fn wants(&mut self, turn: &mut Turn<'_, D>) -> bool {
+        let fuzzer = turn.door.fuzzer();
+        let is_ours = !fuzzer.foreign_only && !turn.shared.is_custom_turn;
+        is_ours && fuzzer.progress.cycles_without_finds > 0
     }
 
-    fn run(&self, door: &mut D, id: SeedId) -> Result<StageEnd, D::Error> {
-        let Some(budget) = door.fuzzer().budget(id) else { return Ok(StageEnd::TurnOver) };
-        run_producer(door, id, &mut Joins::new(budget.part(SHARE), budget))
+    fn run(&mut self, turn: &mut Turn<'_, D>) -> Result<StageEnd, D::Error> {
+        let budget = turn.door.fuzzer().budget(turn.id);
+        let Some(budget) = budget else { return Ok(StageEnd::TurnOver) };
+        run_producer(turn, &mut Joins::new(budget.part(SHARE), budget))
     }
 }
 

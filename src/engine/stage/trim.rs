@@ -1,8 +1,8 @@
 //! Trimming: a seed's first turn begins with the removal of what changes nothing in its behaviour.
 
 use super::share::{Left, taken};
-use super::{Stage, StageEnd};
-use crate::corpus::{Length, Origin, SeedId, Step, moved};
+use super::{Stage, StageEnd, Turn};
+use crate::corpus::{Length, Origin, SeedId, Step};
 use crate::fuzzer::Effort;
 use crate::fuzzer::door::{Behaviour, Door, Part, Run};
 use crate::messages;
@@ -27,7 +27,10 @@ const COARSE: usize = 32;
 /// search: without a limit it was two thirds of a campaign's first minutes if seeds had 10 KiB or more.
 const SHARE: f64 = 0.15;
 
-pub(super) struct Trimming;
+#[derive(Default)]
+pub(super) struct Trimming {
+    spent: Effort,
+}
 
 /// A seed under work.
 struct Work {
@@ -38,6 +41,8 @@ struct Work {
     candidate: Candidate,
     /// What must stay the same.
     wanted: Behaviour,
+    /// Short blocks are left out, see [`COARSE`].
+    only_coarse: bool,
 }
 
 impl<D: Door> Stage<D> for Trimming {
@@ -46,34 +51,38 @@ impl<D: Door> Stage<D> for Trimming {
     }
 
     /// A waypoint is mostly a step to the next one: it is not worth the runs before it has stayed.
-    fn wants(&self, door: &mut D, id: SeedId) -> bool {
-        let fuzzer = door.fuzzer();
-        let seed = &fuzzer.corpus[id];
+    fn wants(&mut self, turn: &mut Turn<'_, D>) -> bool {
+        let fuzzer = turn.door.fuzzer();
+        let seed = &fuzzer.corpus[turn.id];
         let passing = seed.waypoint && !seed.new_edge && seed.fuzzed == 0 && fuzzer.guided();
         !seed.trimmed && !passing && !fuzzer.mutation.skip_trim
     }
 
-    fn run(&self, door: &mut D, id: SeedId) -> Result<StageEnd, D::Error> {
-        let before = taken(door);
-        let end = door.timed(Part::Trimming, |door| trim_seed(door, id));
-        let done = taken(door).since(before);
-        let fuzzer = door.fuzzer_mut();
-        fuzzer.trimming = fuzzer.trimming.and(done);
+    fn run(&mut self, turn: &mut Turn<'_, D>) -> Result<StageEnd, D::Error> {
+        let before = taken(turn.door);
+        let only_coarse = !Left::of(turn.door, self.spent, SHARE).has_slice();
+        let end = turn.timed(Part::Trimming, |turn| trim_seed(turn, only_coarse));
+        self.spent = self.spent.and(taken(turn.door).since(before));
         end
     }
 }
 
-fn trim_seed<D: Door>(door: &mut D, id: SeedId) -> Result<StageEnd, D::Error> {
+fn trim_seed<D: Door>(
+    Turn { door, id, shared }: &mut Turn<'_, D>,
+    only_coarse: bool,
+) -> Result<StageEnd, D::Error> {
+    let (id, door) = (*id, &mut **door);
     let fuzzer = door.fuzzer_mut();
     let execs = fuzzer.target().execs();
+    let lengths = shared.lengths_of(&fuzzer.corpus, id);
     let seed = &fuzzer.corpus[id];
     let before = seed.data.len();
-    let (input, lengths, path) = (seed.data.to_vec(), seed.lengths.clone(), seed.path_hash);
+    let (input, path) = (seed.data.to_vec(), seed.path_hash);
     fuzzer.progress.stage = ("trim", 0, 0);
     // Without domains calibration has seen it.
     let has_messages = fuzzer.mutation.messages;
     let framing = messages::framing(&input).filter(|_| has_messages);
-    let lengths = lengths.iter().copied().chain(framing).collect();
+    let lengths = lengths.into_iter().chain(framing).collect();
     let wanted = match fuzzer.judge().watches_domains() {
         true => door.run(Run::of(&input))?.behaviour,
         false => Behaviour { path, values: 0 },
@@ -81,7 +90,7 @@ fn trim_seed<D: Door>(door: &mut D, id: SeedId) -> Result<StageEnd, D::Error> {
     let step = Step::Stacked { op: "trim", count: 1 };
     let origin = Origin { parent: id, other: None, step, by: 0 };
     let candidate = Candidate { bytes: Vec::new(), origin };
-    let mut work = Work { input, lengths, candidate, wanted };
+    let mut work = Work { input, lengths, candidate, wanted, only_coarse };
     let limit = Limit::of(door, id);
     let end = trim(door, &mut work, limit);
     // Also what is done so far counts.
@@ -96,12 +105,12 @@ fn trim_seed<D: Door>(door: &mut D, id: SeedId) -> Result<StageEnd, D::Error> {
     progress.trim_bytes.1 += input.len().min(before) as u64;
     progress.trim_execs += runs;
     progress.yield_of("trim").execs += runs;
+    if let Some(known) = shared.lengths.get_mut(&id) {
+        *known = lengths.into_iter().filter(|length| !messages::is_framing(length)).collect();
+    }
     let seed = &mut fuzzer.corpus[id];
-    seed.deciding = moved(&seed.deciding, &seed.data, &input);
-    let lengths = lengths.iter().copied().filter(|length| !messages::is_framing(length));
-    (seed.data, seed.lengths) = (input.into(), lengths.collect());
+    seed.data = input.into();
     seed.trimmed = matches!(end, Ok(StageEnd::Finished));
-    fuzzer.suspended.remove(&id);
     end
 }
 
@@ -178,9 +187,8 @@ fn trim_blocks<D: Door>(door: &mut D, work: &mut Work, limit: Limit) -> Result<S
     }
     let mut trim = Trim::new(work.input.len()).keep(door.fuzzer().mutation.min_len);
     let mut buffer = Buffer::default();
-    let only_coarse = !Left::of(door, door.fuzzer().trimming, SHARE).has_slice();
     while let Some(block) = trim.next(&work.input, &mut work.candidate.bytes) {
-        if only_coarse && trim.is_finer_than(COARSE) {
+        if work.only_coarse && trim.is_finer_than(COARSE) {
             break;
         }
         let block = if is_list { messages::within(&work.input, block) } else { block };
@@ -290,7 +298,7 @@ mod tests {
         let id = SeedId(search.0.corpus.next_id().0 - 1);
         assert_eq!(search.0.corpus[id].data.len(), 4000);
         let before = search.0.effort();
-        let end = Trimming.run(&mut search, id).unwrap();
+        let end = search.turn(id, |turn| Trimming::default().run(turn)).unwrap();
         let done = search.0.effort().since(before);
         assert!(end == StageEnd::Finished && search.0.corpus[id].trimmed);
         let average = Duration::from_secs(1) / 8;
@@ -315,12 +323,13 @@ mod tests {
             bytes[0] = byte;
             search.try_out(&Candidate { bytes, origin: Origin::injected(0) }).unwrap();
         };
-        let runs_on_new = |search: &mut Search, byte: u8| {
+        let mut trimming = Trimming::default();
+        let mut runs_on_new = |search: &mut Search, byte: u8| {
             add(search, byte);
             let id = SeedId(search.0.corpus.next_id().0 - 1);
-            assert!(Trimming.wants(search, id));
+            assert!(search.turn(id, |turn| trimming.wants(turn)));
             let before = search.0.effort().runs;
-            Trimming.run(search, id).unwrap();
+            search.turn(id, |turn| trimming.run(turn)).unwrap();
             assert!(search.0.corpus[id].trimmed);
             search.0.effort().runs - before
         };

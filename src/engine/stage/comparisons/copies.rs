@@ -3,17 +3,17 @@
 use std::collections::{BTreeSet, VecDeque};
 use std::time::Duration;
 
-use super::super::StageEnd;
 use super::super::batches::run_producer;
 use super::super::produce::{Materials, Producer, Tools};
 use super::super::repair;
+use super::super::{StageEnd, Turn};
+use super::work::{Coloring, Copies, CopiesPhase, Editing};
 use super::{
     Left, Limit, MOST_EXTENSIONS, Stop, comes_equal, extend, logged, logged_to_end, origin,
     settled, try_out,
 };
 use crate::comparison::{ComparisonKind, ComparisonLog, Place, SiteCounts};
 use crate::corpus::{Origin, SeedId, Step};
-use crate::fuzzer::comparing::{Coloring, Copies, CopiesPhase, Editing};
 use crate::fuzzer::door::Door;
 use crate::fuzzer::{Effort, Fuzzer};
 use crate::messages;
@@ -35,16 +35,16 @@ const MOST_FRUITLESS: u32 = 8;
 /// Runs all edits of an input, as usual runs. Those inputs that flip a comparison are returned, also if they show
 /// nothing that makes them a seed: the compiler may have made one branch of several comparisons.
 pub(super) fn flip<D: Door>(
-    door: &mut D,
+    turn: &mut Turn<'_, D>,
     id: SeedId,
     Copies { input, phase }: &mut Copies,
     limit: Limit,
 ) -> Result<Vec<Vec<u8>>, Stop<D::Error>> {
     loop {
         *phase = match phase {
-            CopiesPhase::Begun => begin(door, (id, input), limit)?,
+            CopiesPhase::Begun => begin(turn, (id, input), limit)?,
             CopiesPhase::Learning(log, learning) => {
-                repair::learn(door, input, learning, |door| limit.check(door))?;
+                repair::learn(turn, input, learning, |turn| limit.check(turn))?;
                 CopiesPhase::Coloring(Coloring {
                     colored: input.clone(),
                     colored_log: log.clone(),
@@ -54,16 +54,16 @@ pub(super) fn flip<D: Door>(
                 })
             }
             CopiesPhase::Coloring(coloring) => {
-                color(door, id, coloring, limit)?;
-                let editing = edit(door, input, coloring);
-                note_bytes(door, (id, input), &editing.edits);
+                color(turn, id, coloring, limit)?;
+                let editing = edit(turn, input, coloring);
+                note_bytes(turn, (id, input), &editing.edits);
                 CopiesPhase::Editing(editing)
             }
             CopiesPhase::Editing(editing) => {
                 if !editing.is_tried {
-                    try_with_log(door, (id, input), editing, limit)?;
+                    try_with_log(turn, (id, input), editing, limit)?;
                 }
-                run_all(door, (id, input), editing, limit)?;
+                run_all(turn, input, editing, limit)?;
                 return Ok(std::mem::take(&mut editing.flipping));
             }
         };
@@ -72,42 +72,42 @@ pub(super) fn flip<D: Door>(
 
 /// Runs an input with its log.
 fn begin<D: Door>(
-    door: &mut D,
+    turn: &mut Turn<'_, D>,
     (id, input): (SeedId, &[u8]),
     limit: Limit,
 ) -> Result<CopiesPhase, Stop<D::Error>> {
-    limit.check(door)?;
-    let log = settled(door, (id, input))?;
-    let fuzzer = door.fuzzer_mut();
-    fuzzer.learned.results.learn(log.view());
+    limit.check(turn)?;
+    let log = settled(turn, (id, input))?;
+    turn.shared.logs.results.learn(log.view());
+    let fuzzer = turn.door.fuzzer_mut();
     // Of other inputs, such as a longer one, there is no file that shows it.
     if !log.view().is_partial() && *fuzzer.corpus[id].data == *input {
-        fuzzer.learned.blockers.add(id.0 as usize, log.view());
+        fuzzer.blockers.add(id.0 as usize, log.view());
     }
-    let learning = repair::suspects(door, input, log.view());
+    let learning = repair::suspects(turn, input, log.view());
     Ok(CopiesPhase::Learning(log, learning))
 }
 
 /// Colors an input as far as it takes the same path.
 fn color<D: Door>(
-    door: &mut D,
+    turn: &mut Turn<'_, D>,
     id: SeedId,
     Coloring { log, colored, colored_log, parts, runs_left }: &mut Coloring,
     limit: Limit,
 ) -> Result<(), Stop<D::Error>> {
     let path = log.view().path();
-    while *runs_left > 0 && !limit.is_reached(door) {
+    while *runs_left > 0 && !limit.is_reached(turn) {
         let Some(part) = parts.front() else { break };
-        limit.check(door)?;
+        limit.check(turn)?;
         let mut candidate = colored.clone();
-        colorize(&mut candidate[part.clone()], &mut door.fuzzer_mut().rng);
-        if door.fuzzer().mutation.messages {
+        colorize(&mut candidate[part.clone()], &mut turn.door.fuzzer_mut().rng);
+        if turn.door.fuzzer().mutation.messages {
             messages::keep_words(colored, &mut candidate);
         }
         *runs_left -= 1;
         let Some(part) = parts.pop_front().filter(|_| candidate != *colored) else { continue };
         let same = |log: ComparisonLog<'_>| (log.path() == path).then(|| log.own_copy());
-        let other = logged(door, origin(id, "copy"), &mut candidate, same)?;
+        let other = logged(turn, origin(id, "copy"), &mut candidate, same)?;
         match other {
             Some(log) => (*colored, *colored_log) = (candidate, log),
             None if part.len() > 1 => {
@@ -121,11 +121,11 @@ fn color<D: Door>(
 }
 
 /// The edits that both runs show, and which of them are tried with the log.
-fn edit<D: Door>(door: &D, input: &[u8], coloring: &Coloring) -> Editing {
+fn edit<D: Door>(turn: &Turn<'_, D>, input: &[u8], coloring: &Coloring) -> Editing {
     let (log, colored_log) = (coloring.log.view(), coloring.colored_log.view());
-    let messages = door.fuzzer().mutation.messages;
+    let messages = turn.door.fuzzer().mutation.messages;
     let run = Logged { input, log, colored: &coloring.colored, colored_log, messages };
-    let results = &door.fuzzer().learned.results;
+    let results = &turn.shared.logs.results;
     // A switch is open as long as it has cases.
     let is_left = |place, kind| {
         let is_shown = !log.is_partial() || kind == ComparisonKind::Text;
@@ -156,33 +156,33 @@ fn edit<D: Door>(door: &D, input: &[u8], coloring: &Coloring) -> Editing {
 }
 
 /// Where copies of operands stand is what decides their comparisons.
-fn note_bytes<D: Door>(door: &mut D, (id, input): (SeedId, &[u8]), edits: &[Edit]) {
-    let Fuzzer { corpus, learned, .. } = door.fuzzer_mut();
+fn note_bytes<D: Door>(turn: &mut Turn<'_, D>, (id, input): (SeedId, &[u8]), edits: &[Edit]) {
+    let Fuzzer { corpus, blockers, .. } = turn.door.fuzzer_mut();
     if corpus[id].data.as_ref() != input {
         return;
     }
     for Edit { at, removed, place, .. } in edits {
-        learned.blockers.note_bytes(place.site, id.0 as usize, *at..at + removed);
+        blockers.note_bytes(place.site, id.0 as usize, *at..at + removed);
     }
 }
 
 /// Looks for inputs that bring an open comparison to a new result.
 fn try_with_log<D: Door>(
-    door: &mut D,
+    turn: &mut Turn<'_, D>,
     (id, input): (SeedId, &[u8]),
     editing: &mut Editing,
     limit: Limit,
 ) -> Result<(), Stop<D::Error>> {
     let Editing { base, chosen, extensions, flipping, joint, tried, is_tried, .. } = editing;
     let mut bytes = Vec::new();
-    let fuzzer = door.fuzzer();
+    let fuzzer = turn.door.fuzzer();
     let is_partial = fuzzer.has_partial_log();
     let lengths = fuzzer.mutation.min_len..=fuzzer.mutation.max_len;
-    while flipping.len() < MOST_FLIPPING && !chosen.is_empty() && !limit.is_reached(door) {
-        limit.check(door)?;
+    while flipping.len() < MOST_FLIPPING && !chosen.is_empty() && !limit.is_reached(turn) {
+        limit.check(turn)?;
         let Some(edit) = chosen.pop_front() else { break };
         edit.apply(input, &mut bytes);
-        let was_open = door.fuzzer().learned.results.is_open(edit.place, edit.kind);
+        let was_open = turn.shared.logs.results.is_open(edit.place, edit.kind);
         if !lengths.contains(&bytes.len()) || !was_open && edit.kind != ComparisonKind::Switch {
             continue;
         }
@@ -190,49 +190,49 @@ fn try_with_log<D: Door>(
         if is_partial && joint.iter().any(|done| done.place == edit.place) {
             continue;
         }
-        door.fuzzer_mut().learned.blockers.note_attempt(edit.place.site);
+        turn.door.fuzzer_mut().blockers.note_attempt(edit.place.site);
         let (mut edited, origin) = (bytes.clone(), origin(id, edit.op));
         let own_copy = |log: ComparisonLog<'_>| log.own_copy();
-        let (mut log, mut ends) = logged_to_end(door, origin, &mut bytes, own_copy)?;
+        let (mut log, mut ends) = logged_to_end(turn, origin, &mut bytes, own_copy)?;
         if *extensions > 0 && !is_partial && !comes_to(log.view(), edit.place) {
             *extensions -= 1;
             edited.clone_from(&bytes);
-            extend(door, &mut bytes);
-            (log, ends) = logged_to_end(door, origin, &mut bytes, own_copy)?;
+            extend(turn, &mut bytes);
+            (log, ends) = logged_to_end(turn, origin, &mut bytes, own_copy)?;
             let is_longer =
                 edit.removed > 0 && lengths.contains(&(input.len() + edit.inserted.len()));
             if is_longer && !comes_to(log.view(), edit.place) {
                 // What it replaces may be needed as well.
                 edit.insert(input, &mut bytes);
-                (log, ends) = logged_to_end(door, origin, &mut bytes, own_copy)?;
+                (log, ends) = logged_to_end(turn, origin, &mut bytes, own_copy)?;
             }
         }
         let shows = is_partial && {
             tried.insert(edit.place);
             let place = (edit.place, edit.kind);
-            comes_equal(door, (input, base), place, (log.view(), &bytes, origin))?
+            comes_equal(turn, (input, base), place, (log.view(), &bytes, origin))?
         };
-        let results = &mut door.fuzzer_mut().learned.results;
+        let results = &mut turn.shared.logs.results;
         let is_new = results.learn(log.view()) || shows;
         if ends && (is_new || was_open && !results.is_open(edit.place, edit.kind)) {
             if bytes != edited {
                 // The edit alone will not show what it does.
-                try_out(door, Candidate { bytes: bytes.clone(), origin })?;
+                try_out(turn, Candidate { bytes: bytes.clone(), origin })?;
             }
             flipping.push(bytes.clone());
             joint.push(edit);
         }
     }
     tried.retain(|place| joint.iter().all(|edit| edit.place != *place));
-    tried.iter().for_each(|place| door.fuzzer_mut().learned.results.had_no_effect(*place));
+    tried.iter().for_each(|place| turn.shared.logs.results.had_no_effect(*place));
     *is_tried = true;
     let all = together(input, joint);
     if let Some(mut all) = all.filter(|all| !flipping.contains(all)) {
         let origin = origin(id, "joint");
-        let (log, ends) = logged_to_end(door, origin, &mut all, |log| log.own_copy())?;
-        door.fuzzer_mut().learned.results.learn(log.view());
+        let (log, ends) = logged_to_end(turn, origin, &mut all, |log| log.own_copy())?;
+        turn.shared.logs.results.learn(log.view());
         if ends {
-            try_out(door, Candidate { bytes: all.clone(), origin })?;
+            try_out(turn, Candidate { bytes: all.clone(), origin })?;
             flipping.push(all);
         }
     }
@@ -241,30 +241,30 @@ fn try_with_log<D: Door>(
 
 /// Runs all edits without the log.
 fn run_all<D: Door>(
-    door: &mut D,
-    (id, input): (SeedId, &[u8]),
+    turn: &mut Turn<'_, D>,
+    input: &[u8],
     editing: &mut Editing,
     limit: Limit,
 ) -> Result<(), Stop<D::Error>> {
-    limit.check(door)?;
-    let before = door.fuzzer().target().spent().whole();
+    limit.check(turn)?;
+    let before = turn.door.fuzzer().target().spent().whole();
     let mut solutions = Solutions {
         input: input.to_vec(),
         edits: std::mem::take(&mut editing.edits),
         done: editing.done,
         spent: editing.spent,
         budget: limit.budget,
-        left: limit.left(door),
+        left: limit.left(turn),
         first: editing.done,
         is_paused: false,
     };
-    let end = run_producer(door, id, &mut solutions)?;
+    let end = run_producer(turn, &mut solutions)?;
     for edit in &solutions.edits[solutions.first..solutions.done] {
-        door.fuzzer_mut().learned.blockers.note_attempt(edit.place.site);
+        turn.door.fuzzer_mut().blockers.note_attempt(edit.place.site);
     }
     editing.edits = solutions.edits;
     editing.done = solutions.done;
-    editing.spent += door.fuzzer().target().spent().whole().saturating_sub(before);
+    editing.spent += turn.door.fuzzer().target().spent().whole().saturating_sub(before);
     match end {
         StageEnd::TurnOver => Err(Stop::TurnOver),
         StageEnd::Finished if solutions.is_paused => Err(Stop::Spent),

@@ -4,21 +4,22 @@
 
 mod copies;
 mod probe;
+pub(super) mod work;
 
 use std::collections::VecDeque;
 use std::time::Duration;
 
+use serde_json::Value;
+
+use self::work::{Copies, CopiesPhase, Probe, ProbePhase, Step as WorkStep, Work};
 use super::repair::run_logged;
 use super::share::{FIRST_RUNS, Left, SLICE_TIME, Stop, taken};
-use super::{Stage, StageEnd};
+use super::{Kept, Stage, StageEnd, Turn};
 use crate::comparison::{ComparisonKind, ComparisonLog, Missing, OwnLog, Place, SiteCounts};
-use crate::corpus::{COMPARED, Origin, Seed, SeedId, Step};
+use crate::corpus::{BySeed, Origin, Seed, SeedId, Step};
 use crate::executor::ExitKind;
 use crate::feedback::Verdict;
 use crate::fuzzer::admit::Crash;
-use crate::fuzzer::comparing::{
-    Comparing, Copies, CopiesPhase, Probe, ProbePhase, Step as WorkStep, Work,
-};
 use crate::fuzzer::door::{Door, Part, Run};
 use crate::fuzzer::{Effort, Fuzzer};
 use crate::messages;
@@ -33,6 +34,8 @@ const SHARE: f64 = 0.1;
 /// a quick target: most seeds are done then. In each round it is longer.
 const LONGER: u32 = 4;
 const MOST_ROUNDS: u32 = 6;
+/// Rounds of a seed that the stage is done with.
+const COMPARED: u32 = u32::MAX;
 /// Work on all favored seeds begins again when so much of the share is left, and no less than half of it.
 const AGAIN: Duration = Duration::from_millis(250);
 /// Bytes of inputs that wait for the next round of a seed, and seeds that have some. Others begin with the seed again.
@@ -53,76 +56,137 @@ const MOST_LENGTHENED: usize = 2;
 /// What it may take to repeat the inputs that came before a crash.
 const LONGEST_REPLAY: Duration = Duration::from_secs(2);
 
-pub(super) struct Comparisons;
+#[derive(Default)]
+pub(super) struct Comparisons {
+    spent: Effort,
+    /// Rounds that seeds had, or [`COMPARED`].
+    rounds: BySeed<u32>,
+    /// It goes on before another seed begins: logs are large, so there is only one.
+    paused: Option<Box<Work>>,
+    /// What is left of seeds whose last round was cut.
+    cut: BySeed<Box<Work>>,
+    /// No seed is left as long as the favored ones are those of this choice.
+    idle_since: Option<u64>,
+}
 
 impl<D: Door> Stage<D> for Comparisons {
     fn name(&self) -> &'static str {
         "comparisons"
     }
 
-    fn wants(&self, door: &mut D, _id: SeedId) -> bool {
-        let fuzzer = door.fuzzer();
-        let Comparing { is_idle, paused, .. } = &fuzzer.comparing;
-        let has_work = !is_idle || paused.is_some() || may_begin_again(door);
-        has_work && are_solved(fuzzer) && has_share(door)
+    fn wants(&mut self, turn: &mut Turn<'_, D>) -> bool {
+        let fuzzer = turn.door.fuzzer();
+        let has_work = !self.is_idle(fuzzer) || self.paused.is_some() || self.may_begin_again(turn);
+        has_work && are_solved(fuzzer) && self.has_share(turn)
     }
 
     /// An input that flips a comparison is worked on as well, also if it shows nothing that makes it a seed: the
     /// compiler may have made one branch of several comparisons. The time is the stage's, not that of the seed whose turn
     /// it is: paused work goes on first, then the favored seed comes that had the fewest rounds.
-    fn run(&self, door: &mut D, _id: SeedId) -> Result<StageEnd, D::Error> {
-        if door.fuzzer().comparing.is_idle && may_begin_again(door) {
-            begin_again(door.fuzzer_mut());
+    fn run(&mut self, turn: &mut Turn<'_, D>) -> Result<StageEnd, D::Error> {
+        if self.is_idle(turn.door.fuzzer()) && self.may_begin_again(turn) {
+            self.begin_again(turn);
         }
-        let taken_before = taken(door);
-        let fuzzer = door.fuzzer_mut();
-        let paused = fuzzer.comparing.paused.take();
+        let taken_before = taken(turn.door);
+        let fuzzer = turn.door.fuzzer_mut();
+        let paused = self.paused.take();
         let mut work = match paused.filter(|work| !fuzzer.corpus[work.id].disabled) {
             Some(work) => work,
-            None => match next_seed(fuzzer) {
-                Some(id) => match fuzzer.comparing.cut.remove(&id) {
+            None => match self.next_seed(fuzzer) {
+                Some(id) => match self.cut.remove(&id) {
                     Some(work) => work,
                     None => Box::new(Work::on(fuzzer, id)),
                 },
                 None => {
-                    fuzzer.comparing.is_idle = true;
+                    self.idle_since = Some(fuzzer.scheduler.choices());
                     return Ok(StageEnd::Finished);
                 }
             },
         };
-        let round = fuzzer.corpus[work.id].compared;
+        let id = work.id;
+        let round = self.rounds.get(&id).copied().unwrap_or(0);
         let after = if round < MOST_ROUNDS { round + 1 } else { COMPARED };
-        let Some(budget) = fuzzer.budget(work.id) else {
-            fuzzer.corpus[work.id].compared = after;
+        let Some(budget) = fuzzer.budget(id) else {
+            self.rounds.insert(id, after);
             return Ok(StageEnd::Finished);
         };
-        fuzzer.limit_mutants_of(work.id);
+        fuzzer.limit_mutants_of(id);
         let budget = budget.longest().times(LONGER.saturating_pow(round));
-        let limit = Limit { budget, before: work.spent, begin: fuzzer.effort(), taken_before };
-        let end = door.timed(Part::Comparisons, |door| solve(door, &mut work, limit));
-        let is_cut = end.is_err() || limit.is_reached(door);
-        let all = taken(door).since(taken_before);
-        let fuzzer = door.fuzzer_mut();
-        fuzzer.comparing.spent = fuzzer.comparing.spent.and(all);
+        let (before, begin) = (work.spent, fuzzer.effort());
+        let limit = Limit { budget, before, begin, spent: self.spent, taken_before };
+        let turn = &mut Turn { door: &mut *turn.door, id, shared: &mut *turn.shared };
+        let end = turn.timed(Part::Comparisons, |turn| solve(turn, &mut work, limit));
+        let is_cut = end.is_err() || limit.is_reached(turn);
+        self.spent = self.spent.and(taken(turn.door).since(taken_before));
         if !matches!(end, Err(Stop::Spent)) {
-            fuzzer.corpus[work.id].compared = if is_cut { after } else { COMPARED };
+            self.rounds.insert(id, if is_cut { after } else { COMPARED });
         }
         match end {
             Ok(()) => {
-                if is_cut && work.is_small() && fuzzer.comparing.cut.len() < MOST_CUT {
+                if is_cut && work.is_small() && self.cut.len() < MOST_CUT {
                     work.begin_round();
-                    fuzzer.comparing.cut.insert(work.id, work);
+                    self.cut.insert(id, work);
                 }
                 Ok(StageEnd::Finished)
             }
             Err(Stop::Spent) => {
-                work.spent = work.spent.and(fuzzer.effort().since(limit.begin));
-                fuzzer.comparing.paused = Some(work);
+                work.spent = work.spent.and(turn.door.fuzzer().effort().since(limit.begin));
+                self.paused = Some(work);
                 Ok(StageEnd::Finished)
             }
             Err(Stop::TurnOver) => Ok(StageEnd::TurnOver),
             Err(Stop::Error(error)) => Err(error),
         }
+    }
+
+    fn save(&self, fuzzer: &Fuzzer<D::Mutators>) -> Option<Value> {
+        (!fuzzer.has_logger()).then(|| serde_json::to_value(&self.rounds).ok()).flatten()
+    }
+
+    fn load(&mut self, saved: Value, kept: Kept<'_>) -> bool {
+        let Ok(mut rounds) = serde_json::from_value(saved) else { return false };
+        kept.retain(&mut rounds);
+        self.rounds = rounds;
+        true
+    }
+}
+
+impl Comparisons {
+    fn is_idle<M>(&self, fuzzer: &Fuzzer<M>) -> bool {
+        self.idle_since == Some(fuzzer.scheduler.choices())
+    }
+
+    /// The favored seed that had the fewest rounds, or one that was favored then: another seed with its edges has not the
+    /// inputs that are left of its round. The oldest one of several.
+    fn next_seed<M>(&self, fuzzer: &Fuzzer<M>) -> Option<SeedId> {
+        let is_wanted = |seed: &Seed| seed.favored || self.cut.contains_key(&seed.id);
+        let seeds = fuzzer.corpus.iter().skip(fuzzer.compares_from.index());
+        let open = seeds.filter(|seed| is_wanted(seed) && !seed.disabled);
+        let rounds = |seed: &Seed| self.rounds.get(&seed.id).copied().unwrap_or(0);
+        let open = open.map(|seed| (rounds(seed), !seed.favored, seed.id));
+        open.filter(|(rounds, ..)| *rounds < COMPARED).min().map(|(.., id)| id)
+    }
+
+    /// All favored seeds are done, and much of the stage's share is left. Its runs are drawn: it may have been unlucky.
+    fn may_begin_again<D: Door>(&self, turn: &Turn<'_, D>) -> bool {
+        let again = Effort { runs: u64::MAX, time: self.spent.time.max(AGAIN) };
+        let left = Left::of(turn.door, self.spent, SHARE);
+        turn.door.fuzzer().counts_time() && !left.is_used_by(again)
+    }
+
+    fn begin_again<D>(&mut self, turn: &mut Turn<'_, D>) {
+        self.idle_since = None;
+        turn.shared.logs.results.forget_failures();
+        self.rounds.retain(|_, rounds| *rounds != COMPARED);
+    }
+
+    /// Whether the remaining share is worth a slice. The first slice needs none.
+    fn has_share<D: Door>(&self, turn: &Turn<'_, D>) -> bool {
+        let used = self.spent;
+        let average = used.time.div_f64(used.runs.max(1) as f64);
+        let time = SLICE_TIME.max(average * SLICE_RUNS);
+        let slice = Effort { runs: FIRST_RUNS.into(), time };
+        used.runs == 0 || !Left::of(turn.door, used, SHARE).is_used_by(slice)
     }
 }
 
@@ -132,41 +196,6 @@ pub(super) fn are_solved<M: ForeignMutators>(fuzzer: &Fuzzer<M>) -> bool {
     is_possible && fuzzer.mutation.solves_comparisons && fuzzer.logs_comparisons()
 }
 
-/// The favored seed that had the fewest rounds, or one that was favored then: another seed with its edges has not the
-/// inputs that are left of its round. The oldest one of several.
-fn next_seed<M>(fuzzer: &Fuzzer<M>) -> Option<SeedId> {
-    let cut = &fuzzer.comparing.cut;
-    let is_wanted = |seed: &Seed| seed.favored || cut.contains_key(&seed.id);
-    let is_open = |seed: &&Seed| is_wanted(seed) && !seed.disabled && seed.compared < COMPARED;
-    let open = fuzzer.corpus.iter().filter(is_open);
-    open.min_by_key(|seed| (seed.compared, !seed.favored)).map(|seed| seed.id)
-}
-
-/// All favored seeds are done, and much of the stage's share is left. Its runs are drawn: it may have been unlucky.
-fn may_begin_again<D: Door>(door: &D) -> bool {
-    let fuzzer = door.fuzzer();
-    let spent = fuzzer.comparing.spent;
-    let time = spent.time.max(AGAIN);
-    fuzzer.counts_time()
-        && !Left::of(door, spent, SHARE).is_used_by(Effort { runs: u64::MAX, time })
-}
-
-fn begin_again<M>(fuzzer: &mut Fuzzer<M>) {
-    fuzzer.comparing.is_idle = false;
-    fuzzer.learned.results.forget_failures();
-    let done = fuzzer.corpus.iter_mut().filter(|seed| seed.compared == COMPARED);
-    done.for_each(|seed| seed.compared = 0);
-}
-
-/// Whether the remaining share is worth a slice. The first slice needs none.
-fn has_share<D: Door>(door: &D) -> bool {
-    let used = door.fuzzer().comparing.spent;
-    let average = used.time.div_f64(used.runs.max(1) as f64);
-    let time = SLICE_TIME.max(average * SLICE_RUNS);
-    let slice = Effort { runs: FIRST_RUNS.into(), time };
-    used.runs == 0 || !Left::of(door, used, SHARE).is_used_by(slice)
-}
-
 /// When the work on a seed is over, see [`Budget::longest`], and when it pauses.
 #[derive(Clone, Copy)]
 struct Limit {
@@ -174,30 +203,32 @@ struct Limit {
     /// Spent on the seed before this slice.
     before: Effort,
     begin: Effort,
-    /// The same with the fuzzer's own time, of which the stage has a share.
+    /// By the stage before this slice.
+    spent: Effort,
+    /// What the search had taken then, with the fuzzer's own time, of which the stage has a share.
     taken_before: Effort,
 }
 
 impl Limit {
     /// Also when what logs cannot be run any more.
-    fn is_reached<D: Door>(&self, door: &D) -> bool {
-        let done = self.before.and(door.fuzzer().effort().since(self.begin));
+    fn is_reached<D: Door>(&self, turn: &Turn<'_, D>) -> bool {
+        let done = self.before.and(turn.door.fuzzer().effort().since(self.begin));
         let is_used = self.budget.is_used(done.runs, done.time);
-        is_used || !door.fuzzer().logs_comparisons()
+        is_used || !turn.door.fuzzer().logs_comparisons()
     }
 
     /// What this slice may still spend.
-    fn left<D: Door>(&self, door: &D) -> Left {
-        let done = taken(door).since(self.taken_before);
-        Left::of(door, door.fuzzer().comparing.spent.and(done), SHARE)
+    fn left<D: Door>(&self, turn: &Turn<'_, D>) -> Left {
+        let done = taken(turn.door).since(self.taken_before);
+        Left::of(turn.door, self.spent.and(done), SHARE)
     }
 
     /// To be asked before each run that can wait.
-    fn check<D: Door>(&self, door: &mut D) -> Result<(), Stop<D::Error>> {
-        if door.between_batches()? {
+    fn check<D: Door>(&self, turn: &mut Turn<'_, D>) -> Result<(), Stop<D::Error>> {
+        if turn.door.between_batches()? {
             return Err(Stop::TurnOver);
         }
-        match self.left(door).is_used_by(Effort::default()) {
+        match self.left(turn).is_used_by(Effort::default()) {
             true => Err(Stop::Spent),
             false => Ok(()),
         }
@@ -243,11 +274,15 @@ impl Work {
 }
 
 /// Works on the seed and on the inputs that flipped something.
-fn solve<D: Door>(door: &mut D, work: &mut Work, limit: Limit) -> Result<(), Stop<D::Error>> {
+fn solve<D: Door>(
+    turn: &mut Turn<'_, D>,
+    work: &mut Work,
+    limit: Limit,
+) -> Result<(), Stop<D::Error>> {
     let id = work.id;
     if let Some(step) = &work.step {
         // In a process that has run before, see `settled`.
-        logged(door, origin(id, "copy"), &mut step.input().to_vec(), |_| ())?;
+        logged(turn, origin(id, "copy"), &mut step.input().to_vec(), |_| ())?;
     }
     loop {
         if work.step.is_none() {
@@ -256,9 +291,9 @@ fn solve<D: Door>(door: &mut D, work: &mut Work, limit: Limit) -> Result<(), Sto
         let flipping = match &mut work.step {
             None => break,
             Some(WorkStep::Copies(copies)) => {
-                let flipping = copies::flip(door, id, copies, limit)?;
+                let flipping = copies::flip(turn, id, copies, limit)?;
                 let input = std::mem::take(&mut copies.input);
-                if limit.is_reached(door) {
+                if limit.is_reached(turn) {
                     work.fresh.push(input);
                 } else if flipping.is_empty() {
                     work.unprobed.push_back(input);
@@ -269,14 +304,14 @@ fn solve<D: Door>(door: &mut D, work: &mut Work, limit: Limit) -> Result<(), Sto
                 flipping
             }
             Some(WorkStep::Probe(probe)) => {
-                let flipping = probe::flip(door, id, probe, limit)?;
-                if limit.is_reached(door) {
+                let flipping = probe::flip(turn, id, probe, limit)?;
+                if limit.is_reached(turn) {
                     work.unprobed.push_back(std::mem::take(&mut probe.input));
                 } else if flipping.is_empty() && work.lengthened < MOST_LENGTHENED {
                     work.lengthened += 1;
                     let mut longer = std::mem::take(&mut probe.input);
-                    extend(door, &mut longer);
-                    logged(door, origin(id, "length"), &mut longer, |_| ())?;
+                    extend(turn, &mut longer);
+                    logged(turn, origin(id, "length"), &mut longer, |_| ())?;
                     work.fresh.push(longer);
                 }
                 flipping
@@ -285,7 +320,7 @@ fn solve<D: Door>(door: &mut D, work: &mut Work, limit: Limit) -> Result<(), Sto
         work.step = None;
         // The first one first: behind it is most room.
         work.fresh.extend(flipping.into_iter().rev());
-        if limit.is_reached(door) {
+        if limit.is_reached(turn) {
             break;
         }
     }
@@ -293,8 +328,8 @@ fn solve<D: Door>(door: &mut D, work: &mut Work, limit: Limit) -> Result<(), Sto
 }
 
 /// Adds letters at the end, in no order: what a field is then read from is found again, see [`run_logged`].
-fn extend<D: Door>(door: &mut D, bytes: &mut Vec<u8>) {
-    let fuzzer = door.fuzzer_mut();
+fn extend<D: Door>(turn: &mut Turn<'_, D>, bytes: &mut Vec<u8>) {
+    let fuzzer = turn.door.fuzzer_mut();
     let count = EXTENSION.min(fuzzer.mutation.max_len.saturating_sub(bytes.len()));
     let more: Vec<u8> = (0..count).map(|_| b'a' + below(&mut fuzzer.rng, 26) as u8).collect();
     add_at_end(fuzzer.mutation.messages, bytes, &more);
@@ -317,7 +352,7 @@ pub(super) fn origin(id: SeedId, op: &'static str) -> Origin {
 /// Whether a comparison of the input has come to be equal that is missing in the log of its changed bytes, where such are
 /// left out. If the log does not tell, a usual run has to show something new.
 fn comes_equal<D: Door>(
-    door: &mut D,
+    turn: &mut Turn<'_, D>,
     (input, base): (&[u8], &SiteCounts),
     (place, kind): (Place, ComparisonKind),
     (log, bytes, origin): (ComparisonLog<'_>, &[u8], Origin),
@@ -327,44 +362,47 @@ fn comes_equal<D: Door>(
         Missing::Not => false,
         Missing::Equal => true,
         Missing::EqualOrUnreached | Missing::Unknown => {
-            let seeds = door.fuzzer().corpus.next_id();
-            try_out(door, Candidate { bytes: bytes.to_vec(), origin })?;
-            door.fuzzer().corpus.next_id() != seeds
+            let seeds = turn.door.fuzzer().corpus.next_id();
+            try_out(turn, Candidate { bytes: bytes.to_vec(), origin })?;
+            turn.door.fuzzer().corpus.next_id() != seeds
         }
     };
     if is_flipped && missing != Missing::Unknown {
-        door.fuzzer_mut().learned.results.learn_equal(place, kind, input);
+        turn.shared.logs.results.learn_equal(place, kind, input);
     }
     Ok(is_flipped)
 }
 
 /// The log of an input in a process that has run before: the first run of a process may be the one that makes tables,
 /// and another path.
-fn settled<D: Door>(door: &mut D, (id, input): (SeedId, &[u8])) -> Result<OwnLog, D::Error> {
-    logged(door, origin(id, "copy"), &mut input.to_vec(), |_| ())?;
-    logged(door, origin(id, "copy"), &mut input.to_vec(), |log| log.own_copy())
+fn settled<D: Door>(
+    turn: &mut Turn<'_, D>,
+    (id, input): (SeedId, &[u8]),
+) -> Result<OwnLog, D::Error> {
+    logged(turn, origin(id, "copy"), &mut input.to_vec(), |_| ())?;
+    logged(turn, origin(id, "copy"), &mut input.to_vec(), |log| log.own_copy())
 }
 
 /// A run with its log, of an input whose fields are put right. One that crashes or takes too long is no seed's path,
 /// but it is a find: it is run again without the log, which shows its edges.
 pub(super) fn logged<D: Door, T>(
-    door: &mut D,
+    turn: &mut Turn<'_, D>,
     origin: Origin,
     input: &mut Vec<u8>,
     look: impl FnMut(ComparisonLog<'_>) -> T,
 ) -> Result<T, D::Error> {
-    logged_to_end(door, origin, input, look).map(|(seen, _)| seen)
+    logged_to_end(turn, origin, input, look).map(|(seen, _)| seen)
 }
 
 /// The same, and whether it ended like a seed.
 fn logged_to_end<D: Door, T>(
-    door: &mut D,
+    turn: &mut Turn<'_, D>,
     origin: Origin,
     input: &mut Vec<u8>,
     mut look: impl FnMut(ComparisonLog<'_>) -> T,
 ) -> Result<(T, bool), D::Error> {
     let mut last = None;
-    let (exit, seen) = run_logged(door, input, |log| {
+    let (exit, seen) = run_logged(turn, input, |log| {
         last = log.iter().last().map(|comparison| comparison.site);
         look(log)
     })?;
@@ -375,57 +413,68 @@ fn logged_to_end<D: Door, T>(
     match exit {
         // It would take the next fork server along as well.
         ExitKind::Ok | ExitKind::Lost => {}
-        ExitKind::Hang | ExitKind::Cut => door.fuzzer_mut().admission.put_off(&candidate, true),
-        ExitKind::Crash { signal } => repeat(door, &candidate, signal, last)?,
-        ExitKind::Oom => repeat(door, &candidate, libc::SIGKILL, last)?,
+        ExitKind::Hang | ExitKind::Cut => {
+            turn.door.fuzzer_mut().admission.put_off(&candidate, true)
+        }
+        ExitKind::Crash { signal } => repeat(turn, &candidate, signal, last)?,
+        ExitKind::Oom => repeat(turn, &candidate, libc::SIGKILL, last)?,
     }
     Ok((seen, false))
 }
 
 /// A usual run of an input that was logged, as a mutant: one that takes too long is cut.
-pub(super) fn try_out<D: Door>(door: &mut D, candidate: Candidate) -> Result<(), D::Error> {
-    door.run_batch(&[candidate], None).map(drop)
+pub(super) fn try_out<D: Door>(
+    turn: &mut Turn<'_, D>,
+    candidate: Candidate,
+) -> Result<(), D::Error> {
+    turn.door.run_batch(&[candidate], None).map(drop)
 }
 
 /// Repeats a crash without the log: alone, and after the inputs that its process got before. If it does not crash
 /// again, the comparison that it made last tells it from others.
 fn repeat<D: Door>(
-    door: &mut D,
+    turn: &mut Turn<'_, D>,
     candidate: &Candidate,
     signal: i32,
     last: Option<u32>,
 ) -> Result<(), D::Error> {
     // A crash of another build is none of the target's.
-    let is_own = !door.fuzzer().has_logger();
-    let record = if is_own { door.fuzzer_mut().take_record() } else { Vec::new() };
+    let is_own = !turn.door.fuzzer().has_logger();
+    let record = if is_own { turn.door.fuzzer_mut().take_record() } else { Vec::new() };
     // A busy machine may take longer for a crash than for any seed.
-    let timeout = Some(door.fuzzer().timeout() * SLOWER);
-    let alone = door.run(Run { timeout, ..Run::judged(&candidate.bytes) })?;
-    door.keep_if_deserved(candidate, alone.verdict.unwrap_or_default())?;
+    let timeout = Some(turn.door.fuzzer().timeout() * SLOWER);
+    let alone = turn.door.run(Run { timeout, ..Run::judged(&candidate.bytes) })?;
+    turn.door.keep_if_deserved(candidate, alone.verdict.unwrap_or_default())?;
     if crashes(alone.exit) || !is_own {
         return Ok(());
     }
-    let unique = door.fuzzer_mut().unrepeated.insert(last);
-    if unique && let Some(after) = replay(door, &record)? {
-        door.keep_if_deserved(candidate, after)?;
+    let unique = turn.shared.logs.unrepeated.insert(last);
+    if unique && let Some(after) = replay(turn, &record)? {
+        turn.door.keep_if_deserved(candidate, after)?;
     } else {
-        door.crashed(candidate, Crash::of_target(signal, unique))?;
+        turn.door.crashed(candidate, Crash::of_target(signal, unique))?;
     }
     Ok(())
 }
 
 /// Gives a new process the recorded inputs. The verdict on the last one, if that crashes.
-fn replay<D: Door>(door: &mut D, record: &[Vec<u8>]) -> Result<Option<Verdict>, D::Error> {
+fn replay<D: Door>(
+    turn: &mut Turn<'_, D>,
+    record: &[Vec<u8>],
+) -> Result<Option<Verdict>, D::Error> {
     let Some((last, before)) = record.split_last() else { return Ok(None) };
-    door.fuzzer_mut().end_process();
-    let begin = door.elapsed();
+    turn.door.fuzzer_mut().end_process();
+    let begin = turn.door.elapsed();
     for input in before {
-        let seen = door.run(Run { is_delivered: true, ..Run::of(input) })?;
-        if seen.exit != ExitKind::Ok || door.elapsed() - begin > LONGEST_REPLAY || door.is_over() {
+        let seen = turn.door.run(Run { is_delivered: true, ..Run::of(input) })?;
+        if seen.exit != ExitKind::Ok
+            || turn.door.elapsed() - begin > LONGEST_REPLAY
+            || turn.door.is_over()
+        {
             return Ok(None);
         }
     }
-    let seen = door.run(Run { is_delivered: true, ..Run::judged(last) })?;
+    let seen = turn.door.run(Run { is_delivered: true, ..Run::judged(last) })?;
     Ok(seen.verdict.filter(|_| crashes(seen.exit)))
 }
 
@@ -533,9 +582,10 @@ mod tests {
         }
         assert_eq!(search.0.effort().time, Duration::from_secs(1));
         for (milliseconds, expected) in [(0, true), (595, true), (605, false)] {
-            search.0.comparing.spent =
-                Effort { runs: 100, time: Duration::from_millis(milliseconds) };
-            assert_eq!(has_share(&search), expected, "{milliseconds} ms");
+            let spent = Effort { runs: 100, time: Duration::from_millis(milliseconds) };
+            let stage = Comparisons { spent, ..Comparisons::default() };
+            let has_share = search.turn(SeedId(0), |turn| stage.has_share(turn));
+            assert_eq!(has_share, expected, "{milliseconds} ms");
         }
     }
 
@@ -559,36 +609,37 @@ mod tests {
         let mut search = Search::of(executor);
         search.0.scheduler = Scheduler::new(ScheduleOptions::default(), 8, &[]);
         search.try_out(&Candidate { bytes: vec![b'x'; 48], origin: Origin::injected(0) }).unwrap();
-        let mut pauses = 0;
+        let (mut stage, mut pauses) = (Comparisons::default(), 0);
         while search.1.is_empty() {
             for _ in 0..100 {
                 search.run(Run::judged(&[0; 48])).unwrap();
             }
             search.0.pick();
             let id = SeedId(search.0.corpus.next_id().0 - 1);
-            if Stage::<Search>::wants(&Comparisons, &mut search, id) {
-                Comparisons.run(&mut search, id).unwrap();
-                pauses += u32::from(search.0.comparing.paused.is_some());
+            if search.turn(id, |turn| stage.wants(turn)) {
+                search.turn(id, |turn| stage.run(turn)).unwrap();
+                pauses += u32::from(stage.paused.is_some());
             }
-            let (used, all) = (search.0.comparing.spent, search.0.effort());
+            let (used, all) = (stage.spent, search.0.effort());
             // Some runs cannot wait, such as the second one of a pair.
             let slice = SLICE_TIME + SLICE_RUNS * Duration::from_millis(100);
             let most = all.time.mul_f64(SHARE) + FIRST_TIME + slice;
             assert!(used.time < most, "{used:?} of {all:?}");
             assert!(all.time < Duration::from_secs(10_000), "{used:?} of {all:?}, {pauses} pauses");
         }
-        let used = search.0.comparing.spent;
+        let used = stage.spent;
         assert!(pauses > 10 && used.runs < 4000, "{pauses} pauses, {used:?}");
     }
 
     fn run_until_found(search: &mut Search) {
         let bytes = vec![b'x'; 48];
         search.try_out(&Candidate { bytes, origin: Origin::injected(0) }).unwrap();
+        let mut stage = Comparisons::default();
         for _ in 0..8 {
             let id = SeedId(search.0.corpus.next_id().0 - 1);
             search.0.pick();
-            assert!(Stage::<Search>::wants(&Comparisons, search, id), "{id:?}");
-            Comparisons.run(search, id).unwrap();
+            assert!(search.turn(id, |turn| stage.wants(turn)), "{id:?}");
+            search.turn(id, |turn| stage.run(turn)).unwrap();
             search.look_around().unwrap();
             if !search.1.is_empty() {
                 break;

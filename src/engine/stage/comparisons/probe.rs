@@ -4,12 +4,13 @@
 use std::collections::{HashMap, VecDeque};
 use std::ops::{ControlFlow, Range};
 
+use super::super::Turn;
+use super::work::{Attempts, Probe, ProbePhase, Probing, Solving, Watch, Watched};
 use super::{Limit, MOST_EXTENSIONS, Stop, comes_equal, extend, logged, origin, settled, try_out};
 use crate::comparison::{
     Comparison, ComparisonKind, ComparisonLog, Occurrences, Operand, Place, SiteCounts,
 };
-use crate::corpus::{SeedId, moved};
-use crate::fuzzer::comparing::{Attempts, Probe, ProbePhase, Probing, Solving, Watch, Watched};
+use crate::corpus::SeedId;
 use crate::fuzzer::door::Door;
 use crate::messages;
 use crate::mutate::Candidate;
@@ -51,7 +52,7 @@ fn slot(site: u32) -> usize {
 /// Probes an input and solves what is open. Returns the inputs that flipped a comparison, which have been run and judged
 /// like others.
 pub(super) fn flip<D: Door>(
-    door: &mut D,
+    turn: &mut Turn<'_, D>,
     id: SeedId,
     Probe { input, phase }: &mut Probe,
     limit: Limit,
@@ -59,32 +60,31 @@ pub(super) fn flip<D: Door>(
     loop {
         *phase = match phase {
             ProbePhase::Begun => {
-                limit.check(door)?;
-                let watch = Watch::of(door, (id, input))?;
+                limit.check(turn)?;
+                let watch = Watch::of(turn, (id, input))?;
                 let Some(watch) = watch else { return Ok(Vec::new()) };
-                let seed = &door.fuzzer().corpus[id];
-                let known = moved(&seed.deciding, &seed.data, input);
+                let known = turn.shared.logs.deciding(&turn.door.fuzzer().corpus, id, input);
                 ProbePhase::Probing(watch, Probing::of(input, &known))
             }
             ProbePhase::Probing(watch, probing) => {
-                probe(door, (id, input), (watch, probing), limit)?;
-                let is_noisy = forget_noise(door, (id, input), watch)?;
-                let dependents = VecDeque::from(watch.dependents(door));
-                let fuzzer = door.fuzzer_mut();
+                probe(turn, (id, input), (watch, probing), limit)?;
+                let is_noisy = forget_noise(turn, (id, input), watch)?;
+                let dependents = VecDeque::from(watch.dependents(turn));
+                let fuzzer = turn.door.fuzzer_mut();
                 let is_seed = *fuzzer.corpus[id].data == **input;
                 if is_seed && !is_noisy {
-                    fuzzer.corpus[id].deciding = probing.deciding();
+                    turn.shared.logs.note_deciding(id, input, probing.deciding());
                 }
                 for dependent in dependents.iter().filter(|_| is_seed) {
                     let movers = dependent.movers().into_iter();
-                    fuzzer.learned.blockers.note_bytes(dependent.place.site, id.0 as usize, movers);
+                    fuzzer.blockers.note_bytes(dependent.place.site, id.0 as usize, movers);
                 }
                 let base = std::mem::take(&mut watch.base);
                 let flipping = Vec::new();
                 ProbePhase::Solving(Solving { base, dependents, flipping, attempts: None })
             }
             ProbePhase::Solving(solving) => {
-                solve_all(door, (id, input), solving, limit)?;
+                solve_all(turn, (id, input), solving, limit)?;
                 return Ok(std::mem::take(&mut solving.flipping));
             }
         };
@@ -92,27 +92,27 @@ pub(super) fn flip<D: Door>(
 }
 
 fn solve_all<D: Door>(
-    door: &mut D,
+    turn: &mut Turn<'_, D>,
     (id, input): (SeedId, &[u8]),
     Solving { base, dependents, flipping, attempts }: &mut Solving,
     limit: Limit,
 ) -> Result<(), Stop<D::Error>> {
     while let Some(dependent) = dependents.front() {
-        if flipping.len() >= MOST_FLIPPING || limit.is_reached(door) {
+        if flipping.len() >= MOST_FLIPPING || limit.is_reached(turn) {
             break;
         }
-        let results = &door.fuzzer().learned.results;
+        let results = &turn.shared.logs.results;
         let is_known = results.was_made_equal(dependent.place, input);
         if is_known || !results.is_open(dependent.place, dependent.kind) {
             (*attempts, _) = (None, dependents.pop_front());
             continue;
         }
-        match solve(door, (id, input), (dependent, base, attempts), limit)? {
+        match solve(turn, (id, input), (dependent, base, attempts), limit)? {
             // The next round has more time.
-            Solved::Not if limit.is_reached(door) => {}
-            Solved::Not => door.fuzzer_mut().learned.results.failed(dependent.place),
+            Solved::Not if limit.is_reached(turn) => {}
+            Solved::Not => turn.shared.logs.results.failed(dependent.place),
             Solved::By { bytes, op } => {
-                try_out(door, Candidate { bytes: bytes.clone(), origin: origin(id, op) })?;
+                try_out(turn, Candidate { bytes: bytes.clone(), origin: origin(id, op) })?;
                 flipping.push(bytes);
             }
         }
@@ -160,12 +160,15 @@ fn is_solved(comparison: &Comparison<'_>) -> bool {
 
 impl Watch {
     /// What is open in the run of an input, and the same in two runs. None if that is nothing.
-    fn of<D: Door>(door: &mut D, (id, input): (SeedId, &[u8])) -> Result<Option<Self>, D::Error> {
+    fn of<D: Door>(
+        turn: &mut Turn<'_, D>,
+        (id, input): (SeedId, &[u8]),
+    ) -> Result<Option<Self>, D::Error> {
         let logs = [
-            settled(door, (id, input))?,
-            logged(door, origin(id, "copy"), &mut input.to_vec(), |log| log.own_copy())?,
+            settled(turn, (id, input))?,
+            logged(turn, origin(id, "copy"), &mut input.to_vec(), |log| log.own_copy())?,
         ];
-        let results = &mut door.fuzzer_mut().learned.results;
+        let results = &mut turn.shared.logs.results;
         results.learn(logs[0].view());
         let mut open = Vec::new();
         let mut occurrences = Occurrences::default();
@@ -229,7 +232,7 @@ impl Watch {
     }
 
     /// The operands that something moves: those of open sites first, then those that few bytes move.
-    fn dependents<D: Door>(&mut self, door: &D) -> Vec<Dependent> {
+    fn dependents<D: Door>(&mut self, turn: &Turn<'_, D>) -> Vec<Dependent> {
         let mut dependents = Vec::new();
         for Watched { place, part, kind, bytes, operands, changes, growth } in self.all.drain(..) {
             for (side, changes) in changes.into_iter().enumerate() {
@@ -249,7 +252,7 @@ impl Watch {
                 }
             }
         }
-        let results = &door.fuzzer().learned.results;
+        let results = &turn.shared.logs.results;
         let has_failed = |place: Place| results.failures(place) % 2 == 1;
         let is_memory =
             |one: &Dependent| one.is_like_memory() || one.may_be_memory() && has_failed(one.place);
@@ -311,24 +314,24 @@ fn parts(deciding: &[bool]) -> Vec<Range<usize>> {
 
 /// Notes which bytes move what is watched.
 fn probe<D: Door>(
-    door: &mut D,
+    turn: &mut Turn<'_, D>,
     (id, input): (SeedId, &[u8]),
     (watch, probing): (&mut Watch, &mut Probing),
     limit: Limit,
 ) -> Result<(), Stop<D::Error>> {
     if probing.insertions == 0 {
-        insert(door, (id, input), watch, input.len())?;
+        insert(turn, (id, input), watch, input.len())?;
         probing.insertions = 1;
     }
     let Probing { left, insertions, changes, parts, stops, deciding, bits } = probing;
     while let Some(change) = PROBES.get(*changes) {
         while let Some(part) = parts.front().cloned() {
-            if *left == 0 || limit.is_reached(door) {
+            if *left == 0 || limit.is_reached(turn) {
                 return Ok(());
             }
-            limit.check(door)?;
+            limit.check(turn)?;
             parts.pop_front();
-            let Some(seen) = change_part(door, (id, input), watch, (&part, change))? else {
+            let Some(seen) = change_part(turn, (id, input), watch, (&part, change))? else {
                 continue;
             };
             *left -= 1;
@@ -346,24 +349,24 @@ fn probe<D: Door>(
     // Not at the start, where a magic number may be.
     let places = MOST_INSERTIONS.min(input.len().saturating_sub(1));
     while *insertions <= places && watch.all.iter().any(Watched::is_unmoved) {
-        if *left == 0 || limit.is_reached(door) {
+        if *left == 0 || limit.is_reached(turn) {
             return Ok(());
         }
-        limit.check(door)?;
+        limit.check(turn)?;
         *left -= 1;
-        insert(door, (id, input), watch, input.len() - *insertions * (input.len() - 1) / places)?;
+        insert(turn, (id, input), watch, input.len() - *insertions * (input.len() - 1) / places)?;
         *insertions += 1;
     }
     let stopping = (0..input.len()).filter(|at| stops[*at]).take(MOST_STOPPING);
     let all_bits = stopping.flat_map(|at| (1..7).map(move |bit| (at, bit)));
     for (at, bit) in all_bits.skip(*bits) {
-        if *left == 0 || limit.is_reached(door) {
+        if *left == 0 || limit.is_reached(turn) {
             return Ok(());
         }
-        limit.check(door)?;
+        limit.check(turn)?;
         *left -= 1;
         *bits += 1;
-        change_part(door, (id, input), watch, (&(at..at + 1), |byte, _| byte ^ 1 << bit))?;
+        change_part(turn, (id, input), watch, (&(at..at + 1), |byte, _| byte ^ 1 << bit))?;
     }
     Ok(())
 }
@@ -371,12 +374,12 @@ fn probe<D: Door>(
 /// Forgets what seemed to move operands that are others when the input is run once more: they follow a clock or a
 /// counter. True if there were any.
 fn forget_noise<D: Door>(
-    door: &mut D,
+    turn: &mut Turn<'_, D>,
     (id, input): (SeedId, &[u8]),
     watch: &mut Watch,
 ) -> Result<bool, D::Error> {
     let mut noisy = Vec::new();
-    logged(door, origin(id, "copy"), &mut input.to_vec(), |log| {
+    logged(turn, origin(id, "copy"), &mut input.to_vec(), |log| {
         noisy.clear();
         watch.look(log, |index, operands| {
             if watch.all[index].operands != operands {
@@ -393,18 +396,19 @@ fn forget_noise<D: Door>(
 
 /// Runs the input with one byte more at a place, and notes what that moves.
 fn insert<D: Door>(
-    door: &mut D,
+    turn: &mut Turn<'_, D>,
     (id, input): (SeedId, &[u8]),
     watch: &mut Watch,
     at: usize,
 ) -> Result<(), D::Error> {
-    let longer = depend::resized(input, at, 1, door.fuzzer().mutation.messages);
-    let Some(mut longer) = longer.filter(|longer| longer.len() <= door.fuzzer().mutation.max_len)
+    let longer = depend::resized(input, at, 1, turn.door.fuzzer().mutation.messages);
+    let Some(mut longer) =
+        longer.filter(|longer| longer.len() <= turn.door.fuzzer().mutation.max_len)
     else {
         return Ok(());
     };
     let mut moved = Vec::new();
-    logged(door, origin(id, "copy"), &mut longer, |log| {
+    logged(turn, origin(id, "copy"), &mut longer, |log| {
         moved.clear();
         watch.look(log, |index, operands| {
             if watch.all[index].operands != operands {
@@ -433,7 +437,7 @@ struct Effect {
 
 /// Runs the input with a part that is changed, and notes what a single byte moves. None if that is no change.
 fn change_part<D: Door>(
-    door: &mut D,
+    turn: &mut Turn<'_, D>,
     (id, input): (SeedId, &[u8]),
     watch: &mut Watch,
     (part, change): (&Range<usize>, impl Fn(u8, u8) -> u8),
@@ -443,7 +447,7 @@ fn change_part<D: Door>(
         let salt = if part.len() > 1 { (at as u32).wrapping_mul(0x9e37_79b1) >> 24 } else { 0 };
         bytes[at] = change(bytes[at], salt as u8);
     }
-    if door.fuzzer().mutation.messages {
+    if turn.door.fuzzer().mutation.messages {
         messages::keep_words(input, &mut bytes);
     }
     if bytes == *input {
@@ -452,7 +456,7 @@ fn change_part<D: Door>(
     let byte = bytes[part.start];
     let mut moved = Vec::new();
     let all = &watch.all;
-    let count = logged(door, origin(id, "copy"), &mut bytes, |log| {
+    let count = logged(turn, origin(id, "copy"), &mut bytes, |log| {
         moved.clear();
         watch.look(log, |index, operands| {
             if all[index].operands != operands {
@@ -487,18 +491,18 @@ fn attempts_left(failures: u32) -> usize {
 
 /// Runs attempts of the solvers until one flips the comparison.
 fn solve<D: Door>(
-    door: &mut D,
+    turn: &mut Turn<'_, D>,
     (id, input): (SeedId, &[u8]),
     (dependent, base, attempts): (&Dependent, &SiteCounts, &mut Option<Attempts>),
     limit: Limit,
 ) -> Result<Solved, Stop<D::Error>> {
-    let mutation = &door.fuzzer().mutation;
+    let mutation = &turn.door.fuzzer().mutation;
     let (lengths, max_len) = (mutation.min_len..=mutation.max_len, mutation.max_len);
     let has_messages = mutation.messages;
-    let known = door.fuzzer().learned.results.of(dependent.place).to_vec();
-    let is_partial = door.fuzzer().has_partial_log();
+    let known = turn.shared.logs.results.of(dependent.place).to_vec();
+    let is_partial = turn.door.fuzzer().has_partial_log();
     let Attempts { left, extensions, answers } = attempts.get_or_insert_with(|| Attempts {
-        left: attempts_left(door.fuzzer().learned.results.failures(dependent.place)),
+        left: attempts_left(turn.shared.logs.results.failures(dependent.place)),
         extensions: MOST_EXTENSIONS,
         answers: Vec::new(),
     });
@@ -508,10 +512,10 @@ fn solve<D: Door>(
         if let Some(answer) = answers.get(asked - 1) {
             return ControlFlow::Continue(*answer);
         }
-        if limit.is_reached(door) || *left == 0 {
+        if limit.is_reached(turn) || *left == 0 {
             return ControlFlow::Break(());
         }
-        if let Err(stop) = limit.check(door) {
+        if let Err(stop) = limit.check(turn) {
             end = Err(stop);
             return ControlFlow::Break(());
         }
@@ -521,11 +525,11 @@ fn solve<D: Door>(
             return ControlFlow::Continue(None);
         }
         let mut bytes = bytes.to_vec();
-        let mut seen = attempt(door, (id, op), &mut bytes, dependent, (&known, (input, base)));
+        let mut seen = attempt(turn, (id, op), &mut bytes, dependent, (&known, (input, base)));
         if matches!(seen, Ok((None, false))) && *extensions > 0 && !is_partial {
             *extensions -= 1;
-            extend(door, &mut bytes);
-            let longer = attempt(door, (id, op), &mut bytes, dependent, (&known, (input, base)));
+            extend(turn, &mut bytes);
+            let longer = attempt(turn, (id, op), &mut bytes, dependent, (&known, (input, base)));
             // Operands of a longer input say nothing of this one.
             seen = longer.map(|(_, is_new)| (None, is_new));
         }
@@ -545,15 +549,15 @@ fn solve<D: Door>(
 
 /// One run: the operands at the place, and whether it came to a new result.
 fn attempt<D: Door>(
-    door: &mut D,
+    turn: &mut Turn<'_, D>,
     (id, op): (SeedId, &'static str),
     bytes: &mut Vec<u8>,
     dependent: &Dependent,
     (known, base): (&[u32], (&[u8], &SiteCounts)),
 ) -> Result<(Option<[u64; 2]>, bool), D::Error> {
     let Dependent { place, part, .. } = *dependent;
-    door.fuzzer_mut().learned.blockers.note_attempt(place.site);
-    let (seen, log) = logged(door, origin(id, op), bytes, |log| {
+    turn.door.fuzzer_mut().blockers.note_attempt(place.site);
+    let (seen, log) = logged(turn, origin(id, op), bytes, |log| {
         let mut of_site = log.iter().filter(|comparison| comparison.site == place.site);
         let seen = of_site.nth(place.occurrence as usize);
         let operands = seen.and_then(|comparison| numbers(&comparison, part));
@@ -567,11 +571,11 @@ fn attempt<D: Door>(
     let (operands, is_new) = seen;
     let Some(log) = log else { return Ok((operands, false)) };
     if is_new {
-        door.fuzzer_mut().learned.results.learn(log.view());
+        turn.shared.logs.results.learn(log.view());
         return Ok((operands, true));
     }
     let place = (place, dependent.kind);
-    let is_equal = comes_equal(door, base, place, (log.view(), bytes, origin(id, op)))?;
+    let is_equal = comes_equal(turn, base, place, (log.view(), bytes, origin(id, op)))?;
     // What is there now is another one.
     Ok((operands.filter(|_| !is_equal), is_equal))
 }

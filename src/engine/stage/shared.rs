@@ -1,0 +1,229 @@
+//! What stages have in common. The line of each part says who writes it.
+
+use std::collections::HashSet;
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::batches::Batches;
+use super::{Kept, Tactic};
+use crate::comparison::Results;
+use crate::corpus::{BySeed, Corpus, Length, SeedId, moved};
+use crate::fuzzer::Fuzzer;
+use crate::mutate::foreign::ForeignMutators;
+use crate::mutate::repair::Repairs;
+use crate::schedule::bandit::Bandit;
+
+/// Under which [`Stages::save`](super::Stages::save) has it.
+pub(super) const NAME: &str = "inputs";
+
+/// Each part has one writer, apart from trimming, which moves what stands in a seed.
+pub struct Shared {
+    /// What stages that compete have brought: [`Stages::run_turn`](super::Stages::run_turn).
+    pub(super) tactics: Bandit,
+    /// Foreign mutators have this turn instead of havoc: `custom.rs`.
+    pub(super) is_custom_turn: bool,
+    /// `batches.rs`.
+    pub(super) batches: Batches,
+    /// Numbers of seeds that count other bytes of them: `lengths.rs`.
+    pub(super) lengths: BySeed<Box<[Length]>>,
+    /// Whoever makes runs with a log.
+    pub(super) logs: Logs,
+}
+
+/// What runs with a log have shown.
+#[derive(Debug, Default, Deserialize, Serialize)]
+#[serde(default)]
+pub(super) struct Logs {
+    /// What comparisons have come to, by site.
+    pub(super) results: Results,
+    /// Fields of inputs that the target wants to be what it calculates.
+    pub(super) repairs: Repairs,
+    /// Whether a seed has such fields, so that its mutants are repaired: `repair.rs`.
+    pub(super) fields: BySeed<Checked>,
+    /// `comparisons/probe.rs`.
+    #[serde(skip)]
+    deciding: BySeed<Deciding>,
+    /// Sites of the last comparison of runs that crashed with a log, and not without.
+    #[serde(skip)]
+    pub(super) unrepeated: HashSet<Option<u32>>,
+    /// They are those of another build than the target (`-c`).
+    #[serde(skip)]
+    is_foreign: bool,
+}
+
+/// A seed, when it was run with the fields that were known then.
+#[derive(Clone, Copy, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
+pub(super) struct Checked {
+    /// Number of fields that were known.
+    pub(super) known: u32,
+    pub(super) has_fields: bool,
+}
+
+/// Bytes of an input that decide comparisons which are open, as a probe has found.
+#[derive(Debug)]
+pub(super) struct Deciding {
+    input: Box<[u8]>,
+    /// Ascending.
+    at: Box<[u32]>,
+}
+
+/// The parts that are saved.
+#[derive(Default, Deserialize, Serialize)]
+#[serde(default)]
+struct Parts {
+    lengths: BySeed<Box<[Length]>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    logs: Option<Value>,
+    /// Of seeds that are as they were when they were probed.
+    deciding: BySeed<Box<[u32]>>,
+}
+
+impl Default for Shared {
+    fn default() -> Self {
+        Self {
+            tactics: Bandit::new(Tactic::COUNT),
+            is_custom_turn: false,
+            batches: Batches::default(),
+            lengths: BySeed::new(),
+            logs: Logs::default(),
+        }
+    }
+}
+
+impl Shared {
+    /// Logs of another build say nothing once that has changed: they are left out.
+    pub(super) fn save<M: ForeignMutators>(&self, fuzzer: &Fuzzer<M>) -> Option<Value> {
+        let is_own = !fuzzer.has_logger();
+        let logs = is_own.then(|| serde_json::to_value(&self.logs).ok()).flatten();
+        let known = self.logs.deciding.iter();
+        let known = known.filter(|(id, of)| is_own && fuzzer.corpus[**id].data == of.input);
+        let deciding = known.map(|(id, of)| (*id, of.at.clone())).collect();
+        serde_json::to_value(Parts { lengths: self.lengths.clone(), logs, deciding }).ok()
+    }
+
+    /// See [`Stage::load`](super::Stage::load).
+    pub(super) fn load(&mut self, saved: Value, kept: Kept<'_>) -> bool {
+        let Ok(Parts { mut lengths, logs, mut deciding }) = serde_json::from_value(saved) else {
+            return false;
+        };
+        let logs = logs.map_or(Ok(Logs::default()), serde_json::from_value);
+        let Some(mut logs) = logs.ok().filter(|logs| logs.repairs.is_possible()) else {
+            return false;
+        };
+        kept.retain(&mut lengths);
+        kept.retain(&mut logs.fields);
+        kept.retain(&mut deciding);
+        self.lengths = lengths;
+        if !self.logs.is_foreign {
+            for (id, at) in deciding {
+                logs.note_deciding(id, &kept.corpus[id].data, at);
+            }
+            self.logs = logs;
+        }
+        true
+    }
+
+    /// All numbers of a seed that count other bytes of it are known.
+    pub fn note_lengths(&mut self, id: SeedId, lengths: Box<[Length]>) {
+        self.lengths.insert(id, lengths);
+    }
+
+    /// Numbers of a seed that count other bytes of it.
+    pub(super) fn lengths_of(&self, corpus: &Corpus, id: SeedId) -> Vec<Length> {
+        let known = self.lengths.get(&id).map_or(&[][..], |lengths| lengths);
+        let len = corpus[id].data.len();
+        known.iter().filter(|length| length.fits(len)).copied().collect()
+    }
+}
+
+impl Logs {
+    /// A probe of the seed, whose bytes are these, has found what decides something.
+    pub(super) fn note_deciding(&mut self, id: SeedId, input: &[u8], at: Box<[u32]>) {
+        self.deciding.insert(id, Deciding { input: input.into(), at });
+    }
+
+    /// Bytes of an input, which was made of the seed, that are known to decide something: those of the seed, or of the
+    /// one that it was made of, as far as they stand in the input.
+    pub(super) fn deciding(&self, corpus: &Corpus, id: SeedId, input: &[u8]) -> Box<[u32]> {
+        let known = lineage(corpus, id).find_map(|id| self.deciding.get(&id));
+        let places = known.map_or(Box::default(), |of| moved(&of.at, &of.input, input));
+        places.into_iter().filter(|at| (*at as usize) < input.len()).collect()
+    }
+
+    /// Forgets what another build has shown than the one that logs now.
+    pub(super) fn check_origin(&mut self, is_foreign: bool) {
+        if is_foreign != self.is_foreign {
+            *self = Self { is_foreign, ..Self::default() };
+        }
+    }
+
+    /// Whether mutants of a seed are repaired: it has fields, or the seed that it was made of has, as far as neither was
+    /// run with those that are known.
+    pub(super) fn have_fields(&self, corpus: &Corpus, id: SeedId) -> bool {
+        let checked = || lineage(corpus, id).find_map(|id| self.fields.get(&id));
+        !self.repairs.is_empty() && checked().is_some_and(|checked| checked.has_fields)
+    }
+}
+
+/// A seed, and those that it was made of, one after the other.
+fn lineage(corpus: &Corpus, id: SeedId) -> impl Iterator<Item = SeedId> {
+    std::iter::successors(Some(id), |id| corpus[*id].parent)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::fake::Search;
+    use super::*;
+    use crate::corpus::Origin;
+    use crate::executor::ExitKind;
+    use crate::fake::FakeExecutor;
+    use crate::fuzzer::door::Door as _;
+    use crate::mutate::Candidate;
+    use crate::mutate::repair::{Encoding, Field};
+
+    fn search() -> Search {
+        let mut search = Search::of(FakeExecutor::new(8, vec![], |input, edges, _| {
+            edges[usize::from(input[0] & 7)] = 1;
+            ExitKind::Ok
+        }));
+        for byte in 0..3 {
+            let candidate = Candidate { bytes: vec![byte; 8], origin: Origin::injected(0) };
+            search.try_out(&candidate).unwrap();
+        }
+        search
+    }
+
+    #[test]
+    fn what_is_known_of_seeds_that_are_as_they_were_is_taken_up() {
+        let (first, mut shared) = (search(), Shared::default());
+        let length = Length { at: 1, width: 2, is_big: true, from: 3 };
+        let ids = [0, 1, 2].map(SeedId);
+        for id in ids {
+            shared.note_lengths(id, [length].into());
+            shared.logs.fields.insert(id, Checked { known: 1, has_fields: true });
+            let input =
+                if id.0 == 0 { b"of another"[..].into() } else { &*first.0.corpus[id].data };
+            shared.logs.note_deciding(id, input, [4, 5].into());
+        }
+        shared.logs.repairs.add(7, Field { side: 0, encoding: Encoding::Big(2), at: 5 });
+        let saved = shared.save(&first.0).unwrap();
+        let (next, mut restored) = (search(), Shared::default());
+        let kept = [ids[0], ids[2]].into();
+        assert!(restored.load(saved, Kept { corpus: &next.0.corpus, ids: &kept }));
+        let corpus = &next.0.corpus;
+        assert_eq!(ids.map(|id| restored.lengths_of(corpus, id).len()), [1, 0, 1]);
+        assert_eq!(ids.map(|id| restored.logs.have_fields(corpus, id)), [true, false, true]);
+        let deciding = ids.map(|id| restored.logs.deciding(corpus, id, &corpus[id].data).len());
+        assert_eq!(deciding, [0, 0, 2], "the bytes of the first seed were others");
+        assert_eq!(restored.logs.repairs.known(), 1);
+        // Logs of another build are those of the campaign that began with it.
+        let mut foreign = Shared::default();
+        foreign.logs.check_origin(true);
+        let saved = shared.save(&first.0).unwrap();
+        assert!(
+            foreign.load(saved, Kept { corpus, ids: &kept }) && foreign.logs.repairs.is_empty()
+        );
+        assert!(!restored.load(Value::from("x"), Kept { corpus, ids: &kept }));
+    }
+}
