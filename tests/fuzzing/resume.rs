@@ -169,8 +169,8 @@ fn an_impossible_state_is_dropped_with_one_warning() {
     begin(&dir, 2000, &islands());
     for (from, to, flaw) in [
         (
-            "\"comparisons\":{",
-            "\"comparisons\":{\"x\":1,",
+            "\"comparisons\":",
+            "\"comparisons\":[],\"old\":",
             "what it says of comparisons is impossible",
         ),
         ("\"trace\":[", "\"trace\":[4294967295,", "an entry has edges that do not exist"),

@@ -162,7 +162,7 @@ impl DoorError for RunError {
 
 /// The surroundings of a [`Fuzzer`]: what keeps finds, what ends a search, and what comes in between. The
 /// methods without a body are all that an embedding program has to write.
-pub trait Door: Sized {
+pub trait Door: Sized + 'static {
     type Mutators: ForeignMutators;
     type Error: DoorError;
 

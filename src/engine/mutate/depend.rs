@@ -62,10 +62,30 @@ pub struct Growth {
     pub value: u64,
 }
 
-/// Runs an input for one of the solvers. Both operands of the comparison, if the run comes to it; or a break if there
-/// is to be no other run, because the comparison has flipped or the time is over.
-pub(crate) type Attempt<'a> =
-    dyn FnMut(&[u8], &'static str) -> ControlFlow<(), Option<[u64; 2]>> + 'a;
+/// Runs inputs for the solvers.
+pub(crate) trait Attempts {
+    /// Both operands of the comparison, if the run of the input comes to it; or a break if there is to be no other run,
+    /// because the comparison has flipped or the time is over. `op`: how the input was made.
+    async fn run(&mut self, input: &[u8], op: &'static str) -> ControlFlow<(), Option<[u64; 2]>>;
+}
+
+/// Solvers come to the same input in different ways: it is run once.
+struct Once<'a, A> {
+    attempts: &'a mut A,
+    /// By hashes of inputs.
+    known: HashMap<u64, Option<[u64; 2]>>,
+}
+
+impl<A: Attempts> Attempts for Once<'_, A> {
+    async fn run(&mut self, input: &[u8], op: &'static str) -> ControlFlow<(), Option<[u64; 2]>> {
+        let mut hasher = DefaultHasher::new();
+        input.hash(&mut hasher);
+        ControlFlow::Continue(match self.known.entry(hasher.finish()) {
+            Entry::Occupied(seen) => *seen.get(),
+            Entry::Vacant(place) => *place.insert(self.attempts.run(input, op).await?),
+        })
+    }
+}
 
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 enum Order {
@@ -255,37 +275,27 @@ impl Dependent {
     }
 }
 
-/// Tries to flip the comparison: to make the operand equal to the other one, or to change their order. Calls `run` for
-/// each attempt, the most promising ones first, until that breaks.
-pub fn solve(
+/// Tries to flip the comparison: to make the operand equal to the other one, or to change their order. Runs the most
+/// promising attempts first, until one breaks.
+pub(crate) async fn solve(
     input: &[u8],
     dependent: &Dependent,
     (max_len, has_messages): (usize, bool),
-    run: &mut Attempt<'_>,
+    attempts: &mut impl Attempts,
 ) -> ControlFlow<()> {
-    // Solvers come to the same input in different ways.
-    let mut known = HashMap::new();
-    let mut run_once = |input: &[u8], op: &'static str| {
-        let mut hasher = DefaultHasher::new();
-        input.hash(&mut hasher);
-        match known.entry(hasher.finish()) {
-            Entry::Occupied(seen) => ControlFlow::Continue(*seen.get()),
-            Entry::Vacant(place) => ControlFlow::Continue(*place.insert(run(input, op)?)),
-        }
-    };
-    let run: &mut Attempt<'_> = &mut run_once;
-    change_length(input, dependent, (max_len, has_messages), run)?;
+    let run = &mut Once { attempts, known: HashMap::new() };
+    change_length(input, dependent, (max_len, has_messages), run).await?;
     let movers = dependent.movers();
     if movers.is_empty() {
         return ControlFlow::Continue(());
     }
-    write_digits(input, dependent, (&movers, has_messages), run)?;
+    write_digits(input, dependent, (&movers, has_messages), run).await?;
     let windows = windows(input.len(), &movers);
     for window in &windows {
-        invert(input, dependent, *window, run)?;
+        invert(input, dependent, *window, run).await?;
     }
     for window in &windows {
-        bisect(input, dependent, *window, run)?;
+        bisect(input, dependent, *window, run).await?;
     }
     if movers.len() <= MOST_DESCENDED && (movers.len() == 1 || dependent.has_direction()) {
         // Of many bytes the operand is a sum rather than a number.
@@ -294,7 +304,7 @@ pub fn solve(
             false => [Metric::Leading, Metric::Difference, Metric::Bits],
         };
         for metric in metrics {
-            descend(input, dependent, &movers, metric, run)?;
+            descend(input, dependent, &movers, metric, run).await?;
         }
     }
     ControlFlow::Continue(())
@@ -331,11 +341,11 @@ fn replaced(
 }
 
 /// An operand that follows the length of the input, or of a part of it.
-fn change_length(
+async fn change_length(
     input: &[u8],
     dependent: &Dependent,
     (max_len, has_messages): (usize, bool),
-    run: &mut Attempt<'_>,
+    run: &mut impl Attempts,
 ) -> ControlFlow<()> {
     let Some(Growth { at, value }) = dependent.growth else { return ControlFlow::Continue(()) };
     let slope = dependent.rank(value) - dependent.rank(dependent.value());
@@ -346,18 +356,18 @@ fn change_length(
         }
         let bytes = resized(input, at, difference / slope, has_messages);
         if let Some(bytes) = bytes.filter(|bytes| bytes.len() <= max_len) {
-            run(&bytes, "length")?;
+            run.run(&bytes, "length").await?;
         }
     }
     ControlFlow::Continue(())
 }
 
 /// A number that the program reads from text: its first digit shows itself by the values that other digits give.
-fn write_digits(
+async fn write_digits(
     input: &[u8],
     dependent: &Dependent,
     (movers, has_messages): (&[usize], bool),
-    run: &mut Attempt<'_>,
+    run: &mut impl Attempts,
 ) -> ControlFlow<()> {
     let (at, all) = (movers[0], mask(dependent.bytes));
     let value_with = |byte: u8| {
@@ -408,7 +418,7 @@ fn write_digits(
             ] {
                 let end = end.min(input.len());
                 if let Some(bytes) = replaced(input, at..end, &text, has_messages) {
-                    run(&bytes, "digits")?;
+                    run.run(&bytes, "digits").await?;
                 }
             }
         }
@@ -439,11 +449,11 @@ fn windows(length: usize, movers: &[usize]) -> Vec<Window> {
 }
 
 /// A field of which the operand is a multiple plus a constant, or an exclusive or.
-fn invert(
+async fn invert(
     input: &[u8],
     dependent: &Dependent,
     window: Window,
-    run: &mut Attempt<'_>,
+    run: &mut impl Attempts,
 ) -> ControlFlow<()> {
     if dependent.kind == ComparisonKind::Float {
         return ControlFlow::Continue(());
@@ -478,7 +488,7 @@ fn invert(
     );
     for (index, wanted) in tried.iter().enumerate() {
         if *wanted <= window.largest() && !tried[..index].contains(wanted) {
-            run(&window.with(input, *wanted), "affine")?;
+            run.run(&window.with(input, *wanted), "affine").await?;
         }
     }
     ControlFlow::Continue(())
@@ -530,26 +540,25 @@ fn inverse(odd: u64) -> u64 {
 }
 
 /// A field that the operand grows, or falls, with.
-fn bisect(
+async fn bisect(
     input: &[u8],
     dependent: &Dependent,
     window: Window,
-    run: &mut Attempt<'_>,
+    run: &mut impl Attempts,
 ) -> ControlFlow<()> {
     let largest = match (dependent.kind, window.len) {
         (ComparisonKind::Float, 8) => f64::MAX.to_bits(),
         (ComparisonKind::Float, 4) => f32::MAX.to_bits().into(),
         _ => window.largest(),
     };
-    let mut side = |number: u64| -> ControlFlow<(), Option<i128>> {
-        let operands = run(&window.with(input, number), "monotonic")?;
-        let of = |operands: [u64; 2]| {
-            dependent.rank(operands[dependent.side]) - dependent.rank(operands[1 - dependent.side])
-        };
-        ControlFlow::Continue(operands.map(|operands| of(operands).signum()))
+    let side = |operands: [u64; 2]| {
+        let [value, other] = [dependent.side, 1 - dependent.side].map(|side| operands[side]);
+        (dependent.rank(value) - dependent.rank(other)).signum()
     };
     let (mut low, mut high) = (0, largest);
-    let (Some(at_low), Some(at_high)) = (side(low)?, side(high)?) else {
+    let at_low = run.run(&window.with(input, low), "monotonic").await?.map(side);
+    let at_high = run.run(&window.with(input, high), "monotonic").await?.map(side);
+    let (Some(at_low), Some(at_high)) = (at_low, at_high) else {
         return ControlFlow::Continue(());
     };
     if at_low == at_high {
@@ -557,7 +566,7 @@ fn bisect(
     }
     while high - low > 1 {
         let middle = low + (high - low) / 2;
-        match side(middle)? {
+        match run.run(&window.with(input, middle), "monotonic").await?.map(side) {
             None => break,
             Some(side) if side == at_low => low = middle,
             Some(_) => high = middle,
@@ -567,12 +576,12 @@ fn bisect(
 }
 
 /// Changes one byte after the other, if that brings the operands nearer to each other.
-fn descend(
+async fn descend(
     input: &[u8],
     dependent: &Dependent,
     movers: &[usize],
     metric: Metric,
-    run: &mut Attempt<'_>,
+    run: &mut impl Attempts,
 ) -> ControlFlow<()> {
     let moved_by = |at: usize| {
         let changes = dependent.changes.iter().filter(|change| change.at == at);
@@ -590,7 +599,7 @@ fn descend(
             let mut kept = best[*at];
             for byte in values(dependent, (*at, kept), operands, order.len() <= FEW) {
                 best[*at] = byte;
-                let seen = run(&best, "descent")?;
+                let seen = run.run(&best, "descent").await?;
                 let distance = seen.map_or(u128::MAX, |seen| dependent.distance(metric, seen));
                 if distance < least {
                     (least, operands, kept) = (distance, seen.unwrap_or(operands), byte);
@@ -640,7 +649,33 @@ fn mask(bytes: usize) -> u64 {
 
 #[cfg(test)]
 mod tests {
+    use std::pin::pin;
+    use std::task::{Context, Waker};
+
     use super::*;
+
+    struct Counted<O, F> {
+        count: usize,
+        solved: bool,
+        operands: O,
+        flips: F,
+    }
+
+    impl<O: Fn(&[u8]) -> Option<[u64; 2]>, F: Fn([u64; 2]) -> bool> Attempts for Counted<O, F> {
+        async fn run(
+            &mut self,
+            input: &[u8],
+            _op: &'static str,
+        ) -> ControlFlow<(), Option<[u64; 2]>> {
+            self.count += 1;
+            if self.count > MOST_ATTEMPTS {
+                return ControlFlow::Break(());
+            }
+            let seen = (self.operands)(input);
+            self.solved = seen.is_some_and(&self.flips);
+            if self.solved { ControlFlow::Break(()) } else { ControlFlow::Continue(seen) }
+        }
+    }
 
     /// Runs until the comparison flips, if it does.
     fn attempts(
@@ -676,21 +711,18 @@ mod tests {
                 }
             }
         }
-        let (mut count, mut solved) = (0, false);
         let result = |[a, b]: [u64; 2]| match kind {
             ComparisonKind::Equal => std::cmp::Ordering::Equal == a.cmp(&b),
             _ => dependent.rank(a) < dependent.rank(b),
         };
-        let _ = solve(input, &dependent, (1 << 20, false), &mut |input, _| {
-            count += 1;
-            if count > MOST_ATTEMPTS {
-                return ControlFlow::Break(());
-            }
-            let seen = operands(input);
-            solved = seen.is_some_and(|seen| result(seen) != result(start));
-            if solved { ControlFlow::Break(()) } else { ControlFlow::Continue(seen) }
-        });
-        solved.then_some(count)
+        let flips = |seen| result(seen) != result(start);
+        let mut attempts = Counted { count: 0, solved: false, operands, flips };
+        {
+            let solving = pin!(solve(input, &dependent, (1 << 20, false), &mut attempts));
+            let end = solving.poll(&mut Context::from_waker(Waker::noop()));
+            assert!(end.is_ready(), "no run waits for anything");
+        }
+        attempts.solved.then_some(attempts.count)
     }
 
     fn number(input: &[u8], at: usize, len: usize, order: Order) -> u64 {

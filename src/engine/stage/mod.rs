@@ -133,7 +133,7 @@ impl<D: Door> Stages<D> {
     pub fn new() -> Self {
         let list: Vec<Box<dyn Stage<D>>> = vec![
             Box::<trim::Trimming>::default(),
-            Box::<comparisons::Comparisons>::default(),
+            Box::<comparisons::Comparisons<D>>::default(),
             Box::<lengths::Lengths>::default(),
             Box::<deterministic::DeterministicSteps>::default(),
             Box::new(custom::Custom),

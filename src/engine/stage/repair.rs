@@ -2,9 +2,10 @@
 //! comparisons have such a field, and runs of inputs whose fields are put right.
 
 use std::ops::Range;
+use std::rc::Rc;
 
 use super::Turn;
-use super::comparisons::work::Learning;
+use super::comparisons::ask::Ask;
 use super::comparisons::{add_at_end, are_solved, logged, origin, try_out};
 use super::shared::{Checked, Logs};
 use crate::comparison::{ComparisonLog, Occurrences, Operand, Place};
@@ -80,113 +81,87 @@ pub(super) fn run_logged<D: Door, T>(
     }
 }
 
-/// Fields that the equal operands of a run may be, with the ways in which one operand may stand in the input.
-pub(super) fn suspects<D: Door>(
-    turn: &Turn<'_, D>,
-    input: &[u8],
-    log: ComparisonLog<'_>,
-) -> Learning {
+/// Fields that the equal operands of a run may be: those of one comparison together, with the ways in which one operand
+/// may stand in the input.
+pub(super) type Suspects = Vec<Vec<Suspect>>;
+
+pub(super) fn suspects<D>(turn: &Turn<'_, D>, input: &[u8], log: ComparisonLog<'_>) -> Suspects {
     let suspects = turn.shared.logs.repairs.suspects(log, input);
     let alike = suspects.chunk_by(|one, other| one.place == other.place);
-    Learning { suspects: alike.map(<[Suspect]>::to_vec).collect(), answers: Vec::new() }
+    alike.map(<[Suspect]>::to_vec).collect()
 }
 
 /// Looks which of them are fields: a field is one that follows its bytes in the input, while the other operand follows
-/// other bytes. `check` is called before each run, and may stop the work; it goes on where it was then.
-pub(super) fn learn<D: Door, E: From<D::Error>>(
-    turn: &mut Turn<'_, D>,
-    input: &[u8],
-    learning: &mut Learning,
-    mut check: impl FnMut(&mut Turn<'_, D>) -> Result<(), E>,
-) -> Result<(), E> {
-    let Learning { suspects, answers } = learning;
-    while let Some(alike) = suspects.front() {
+/// other bytes.
+pub(super) async fn learn<D: Door>(ask: &Ask<D>, input: &[u8], suspects: Suspects) {
+    let asking = Asking { ask, input };
+    for alike in suspects {
         let site = alike[0].place.site;
-        let mut asking = Asking { turn: &mut *turn, check: &mut check, answers, asked: 0 };
         let mut field = None;
         for suspect in alike {
-            field = asking.understand(input, suspect)?;
+            field = asking.understand(&suspect).await;
             if field.is_some() {
                 break;
             }
         }
-        match field {
-            Some(field) => turn.shared.logs.repairs.add(site, field),
-            None => turn.shared.logs.repairs.failed(site),
-        }
-        suspects.pop_front();
-        answers.clear();
+        let note = ask.order(move |turn| {
+            let repairs = &mut turn.shared.logs.repairs;
+            match field {
+                Some(field) => repairs.add(site, field),
+                None => repairs.failed(site),
+            }
+            Ok(())
+        });
+        note.await;
     }
-    Ok(())
 }
 
-/// Questions to runs. Those that were answered before a pause are not run again.
-struct Asking<'a, 't, D, C> {
-    turn: &'a mut Turn<'t, D>,
-    check: &'a mut C,
-    answers: &'a mut Vec<Option<u64>>,
-    asked: usize,
+/// Questions to runs.
+struct Asking<'a, D: Door> {
+    ask: &'a Ask<D>,
+    input: &'a [u8],
 }
 
-impl<D: Door, C> Asking<'_, '_, D, C> {
-    fn ask<E: From<D::Error>>(
-        &mut self,
+impl<D: Door> Asking<'_, D> {
+    /// What is seen in a run of an input.
+    async fn look(
+        &self,
         mut input: Vec<u8>,
-        look: impl FnMut(ComparisonLog<'_>) -> Option<u64>,
-    ) -> Result<Option<u64>, E>
-    where
-        C: FnMut(&mut Turn<'_, D>) -> Result<(), E>,
-    {
-        if self.asked == self.answers.len() {
-            (self.check)(self.turn)?;
-            let (_, answer) = run_logged(self.turn, &mut input, look)?;
-            self.answers.push(answer);
-        }
-        self.asked += 1;
-        Ok(self.answers[self.asked - 1])
+        look: impl FnMut(ComparisonLog<'_>) -> Option<u64> + 'static,
+    ) -> Option<u64> {
+        let run = self.ask.order(move |turn| run_logged(turn, &mut input, look));
+        let (_, seen) = run.await;
+        seen
     }
 
     /// None: it is no field.
-    fn understand<E: From<D::Error>>(
-        &mut self,
-        input: &[u8],
-        suspect: &Suspect,
-    ) -> Result<Option<Field>, E>
-    where
-        C: FnMut(&mut Turn<'_, D>) -> Result<(), E>,
-    {
+    async fn understand(&self, suspect: &Suspect) -> Option<Field> {
+        let (place, encoding) = (suspect.place, suspect.encoding);
         for at in &suspect.at {
             let window = *at..at + suspect.len;
-            let Some(wanted) = suspect.encoding.change(&input[window.clone()]) else { continue };
-            let mut changed = input.to_vec();
+            let Some(wanted) = encoding.change(&self.input[window.clone()]) else { continue };
+            let mut changed = self.input.to_vec();
             changed[window.clone()].copy_from_slice(&wanted);
             // Other fields are repaired, this one is not known yet.
-            let sides = self.ask(changed, |log| {
-                let seen = operands(log, suspect.place)?;
-                let [a, b] =
-                    seen.map(|operand| suspect.encoding.write(operand).as_ref() == Some(&wanted));
+            let sides = self.look(changed, move |log| {
+                let seen = operands(log, place)?;
+                let [a, b] = seen.map(|operand| encoding.write(operand).as_ref() == Some(&wanted));
                 (a != b).then_some(u64::from(b))
-            })?;
-            let Some(side) = sides.map(|side| side as usize) else { continue };
-            let count = self.movers(input, suspect, (&window, 1 - side))?;
-            let fewest = self.turn.shared.logs.repairs.fewest_movers(suspect.place.site);
-            if count >= fewest || self.is_length(input, suspect, 1 - side)? {
-                return Ok(Some(Field { side, encoding: suspect.encoding, at: *at }));
+            });
+            let Some(side) = sides.await.map(|side| side as usize) else { continue };
+            let count = self.movers(suspect, (&window, 1 - side)).await;
+            let fewest =
+                self.ask.order(move |turn| Ok(turn.shared.logs.repairs.fewest_movers(place.site)));
+            if count >= fewest.await || self.is_length(suspect, 1 - side).await {
+                return Some(Field { side, encoding, at: *at });
             }
         }
-        Ok(None)
+        None
     }
 
     /// How many of some bytes outside the window move the calculated operand.
-    fn movers<E: From<D::Error>>(
-        &mut self,
-        input: &[u8],
-        suspect: &Suspect,
-        (window, side): (&Range<usize>, usize),
-    ) -> Result<usize, E>
-    where
-        C: FnMut(&mut Turn<'_, D>) -> Result<(), E>,
-    {
+    async fn movers(&self, suspect: &Suspect, (window, side): (&Range<usize>, usize)) -> usize {
+        let (input, place, encoding) = (self.input, suspect.place, suspect.encoding);
         let before = window.start.saturating_sub(BEFORE)..window.start;
         let after = window.end..(window.end + AFTER).min(input.len());
         let everywhere = (0..EVERYWHERE).map(|part| part * input.len() / EVERYWHERE);
@@ -194,41 +169,38 @@ impl<D: Door, C> Asking<'_, '_, D, C> {
         places.sort_unstable();
         places.dedup();
         places.retain(|at| !window.contains(at));
-        let usual = input[window.clone()].to_vec();
+        let usual: Rc<[u8]> = input[window.clone()].into();
         let mut count = 0;
         for at in places {
             let mut changed = input.to_vec();
             changed[at] ^= 1;
-            let moved = self.ask(changed, |log| {
-                let seen = operands(log, suspect.place)?;
-                let is_moved = suspect.encoding.write(seen[side]).as_ref() != Some(&usual);
+            let usual = usual.clone();
+            let moved = self.look(changed, move |log| {
+                let seen = operands(log, place)?;
+                let is_moved = encoding.write(seen[side]).as_deref() != Some(&*usual);
                 Some(u64::from(is_moved))
-            })?;
-            count += usize::from(moved == Some(1));
+            });
+            count += usize::from(moved.await == Some(1));
         }
-        Ok(count)
+        count
     }
 
     /// The calculated operand follows the length of the input.
-    fn is_length<E: From<D::Error>>(
-        &mut self,
-        input: &[u8],
-        suspect: &Suspect,
-        side: usize,
-    ) -> Result<bool, E>
-    where
-        C: FnMut(&mut Turn<'_, D>) -> Result<(), E>,
-    {
-        let value = |log: ComparisonLog<'_>| match operands(log, suspect.place)?[side] {
+    async fn is_length(&self, suspect: &Suspect, side: usize) -> bool {
+        let place = suspect.place;
+        let value = move |log: ComparisonLog<'_>| match operands(log, place)?[side] {
             Operand::Value(value) => Some(value),
             Operand::Bytes(_) => None,
         };
-        let usual = self.ask(input.to_vec(), value)?;
-        let mut longer = input.to_vec();
-        add_at_end(self.turn.door.fuzzer().mutation.messages, &mut longer, b"x");
-        let longer = self.ask(longer, value)?;
+        let usual = self.look(self.input.to_vec(), value).await;
+        let mut longer = self.input.to_vec();
+        let longer = self.ask.order(move |turn| {
+            add_at_end(turn.door.fuzzer().mutation.messages, &mut longer, b"x");
+            run_logged(turn, &mut longer, value)
+        });
+        let (_, longer) = longer.await;
         let is_next = |(usual, longer): (u64, u64)| longer == usual.wrapping_add(1);
-        Ok(usual.zip(longer).is_some_and(is_next))
+        usual.zip(longer).is_some_and(is_next)
     }
 }
 

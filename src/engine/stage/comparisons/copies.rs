@@ -1,19 +1,20 @@
 //! Operands that are copies of bytes of the input (input-to-state correspondence, see [`edits`]).
 
 use std::collections::{BTreeSet, VecDeque};
+use std::rc::Rc;
 use std::time::Duration;
 
 use super::super::batches::run_producer;
 use super::super::produce::{Materials, Producer, Tools};
 use super::super::repair;
 use super::super::{StageEnd, Turn};
-use super::work::{Coloring, Copies, CopiesPhase, Editing};
+use super::ask::Ask;
 use super::{
-    Left, Limit, MOST_EXTENSIONS, Stop, comes_equal, extend, logged, logged_to_end, origin,
-    settled, try_out,
+    Left, Limit, MOST_EXTENSIONS, comes_equal, extend, logged, logged_to_end, origin, settled,
+    try_out,
 };
-use crate::comparison::{ComparisonKind, ComparisonLog, Place, SiteCounts};
-use crate::corpus::{Origin, SeedId, Step};
+use crate::comparison::{ComparisonKind, ComparisonLog, OwnLog, Place, SiteCounts};
+use crate::corpus::{Origin, Step};
 use crate::fuzzer::door::Door;
 use crate::fuzzer::{Effort, Fuzzer};
 use crate::messages;
@@ -34,97 +35,83 @@ const MOST_FRUITLESS: u32 = 8;
 
 /// Runs all edits of an input, as usual runs. Those inputs that flip a comparison are returned, also if they show
 /// nothing that makes them a seed: the compiler may have made one branch of several comparisons.
-pub(super) fn flip<D: Door>(
-    turn: &mut Turn<'_, D>,
-    id: SeedId,
-    Copies { input, phase }: &mut Copies,
-    limit: Limit,
-) -> Result<Vec<Vec<u8>>, Stop<D::Error>> {
-    loop {
-        *phase = match phase {
-            CopiesPhase::Begun => begin(turn, (id, input), limit)?,
-            CopiesPhase::Learning(log, learning) => {
-                repair::learn(turn, input, learning, |turn| limit.check(turn))?;
-                CopiesPhase::Coloring(Coloring {
-                    colored: input.clone(),
-                    colored_log: log.clone(),
-                    log: std::mem::take(log),
-                    parts: VecDeque::from_iter(std::iter::once(0..input.len())),
-                    runs_left: MOST_COLORIZATIONS,
-                })
-            }
-            CopiesPhase::Coloring(coloring) => {
-                color(turn, id, coloring, limit)?;
-                let editing = edit(turn, input, coloring);
-                note_bytes(turn, (id, input), &editing.edits);
-                CopiesPhase::Editing(editing)
-            }
-            CopiesPhase::Editing(editing) => {
-                if !editing.is_tried {
-                    try_with_log(turn, (id, input), editing, limit)?;
-                }
-                run_all(turn, input, editing, limit)?;
-                return Ok(std::mem::take(&mut editing.flipping));
-            }
-        };
-    }
+pub(super) async fn flip<D: Door>(ask: &Ask<D>, input: &Rc<[u8]>) -> Vec<Vec<u8>> {
+    let of = input.clone();
+    let (log, suspects) = ask.order(move |turn| begin(turn, &of)).await;
+    repair::learn(ask, input, suspects).await;
+    let (colored, colored_log) = color(ask, input, &log).await;
+    let (of, base) = (input.clone(), Rc::new(SiteCounts::of(log.view())));
+    let (edits, chosen) = ask
+        .order(move |turn| {
+            let edits = choose(turn, (&of, &log), (&colored, &colored_log));
+            note_bytes(turn, &of, &edits.0);
+            Ok(edits)
+        })
+        .await;
+    let flipping = try_with_log(ask, (input, &base), chosen).await;
+    run_all(ask, input, edits).await;
+    flipping
 }
 
-/// Runs an input with its log.
+/// Runs an input with its log. Returns that, and what may be a field that has to be repaired.
 fn begin<D: Door>(
     turn: &mut Turn<'_, D>,
-    (id, input): (SeedId, &[u8]),
-    limit: Limit,
-) -> Result<CopiesPhase, Stop<D::Error>> {
-    limit.check(turn)?;
-    let log = settled(turn, (id, input))?;
+    input: &[u8],
+) -> Result<(OwnLog, repair::Suspects), D::Error> {
+    let log = settled(turn, input)?;
     turn.shared.logs.results.learn(log.view());
-    let fuzzer = turn.door.fuzzer_mut();
+    let (id, fuzzer) = (turn.id, turn.door.fuzzer_mut());
     // Of other inputs, such as a longer one, there is no file that shows it.
     if !log.view().is_partial() && *fuzzer.corpus[id].data == *input {
         fuzzer.blockers.add(id.0 as usize, log.view());
     }
-    let learning = repair::suspects(turn, input, log.view());
-    Ok(CopiesPhase::Learning(log, learning))
+    let suspects = repair::suspects(turn, input, log.view());
+    Ok((log, suspects))
 }
 
-/// Colors an input as far as it takes the same path.
-fn color<D: Door>(
-    turn: &mut Turn<'_, D>,
-    id: SeedId,
-    Coloring { log, colored, colored_log, parts, runs_left }: &mut Coloring,
-    limit: Limit,
-) -> Result<(), Stop<D::Error>> {
+/// Colors an input as far as it takes the same path. Returns it with its log.
+async fn color<D: Door>(ask: &Ask<D>, input: &[u8], log: &OwnLog) -> (Rc<[u8]>, OwnLog) {
     let path = log.view().path();
-    while *runs_left > 0 && !limit.is_reached(turn) {
-        let Some(part) = parts.front() else { break };
-        limit.check(turn)?;
-        let mut candidate = colored.clone();
-        colorize(&mut candidate[part.clone()], &mut turn.door.fuzzer_mut().rng);
-        if turn.door.fuzzer().mutation.messages {
-            messages::keep_words(colored, &mut candidate);
-        }
-        *runs_left -= 1;
-        let Some(part) = parts.pop_front().filter(|_| candidate != *colored) else { continue };
-        let same = |log: ComparisonLog<'_>| (log.path() == path).then(|| log.own_copy());
-        let other = logged(turn, origin(id, "copy"), &mut candidate, same)?;
-        match other {
-            Some(log) => (*colored, *colored_log) = (candidate, log),
-            None if part.len() > 1 => {
+    let (mut colored, mut colored_log): (Rc<[u8]>, _) = (input.into(), log.clone());
+    let mut parts = VecDeque::from_iter(std::iter::once(0..input.len()));
+    for _ in 0..MOST_COLORIZATIONS {
+        let Some(part) = parts.pop_front().filter(|_| !ask.is_over()) else { break };
+        let (of, at) = (colored.clone(), part.clone());
+        let seen = ask.order(move |turn| {
+            let mut candidate = of.to_vec();
+            colorize(&mut candidate[at], &mut turn.door.fuzzer_mut().rng);
+            if turn.door.fuzzer().mutation.messages {
+                messages::keep_words(&of, &mut candidate);
+            }
+            if candidate == *of {
+                return Ok(None);
+            }
+            let origin = origin(turn.id, "copy");
+            let same = |log: ComparisonLog<'_>| (log.path() == path).then(|| log.own_copy());
+            let log = logged(turn, origin, &mut candidate, same)?;
+            Ok(Some((candidate, log)))
+        });
+        match seen.await {
+            Some((candidate, Some(log))) => (colored, colored_log) = (candidate.into(), log),
+            Some((_, None)) if part.len() > 1 => {
                 let middle = part.start + part.len() / 2;
                 parts.extend([part.start..middle, middle..part.end]);
             }
-            None => {}
+            _ => {}
         }
     }
-    Ok(())
+    (colored, colored_log)
 }
 
-/// The edits that both runs show, and which of them are tried with the log.
-fn edit<D: Door>(turn: &Turn<'_, D>, input: &[u8], coloring: &Coloring) -> Editing {
-    let (log, colored_log) = (coloring.log.view(), coloring.colored_log.view());
+/// The edits that the runs of the input and of the colored one show, and those that are tried with the log.
+fn choose<D: Door>(
+    turn: &Turn<'_, D>,
+    (input, log): (&[u8], &OwnLog),
+    (colored, colored_log): (&[u8], &OwnLog),
+) -> (Vec<Edit>, VecDeque<Edit>) {
+    let (log, colored_log) = (log.view(), colored_log.view());
     let messages = turn.door.fuzzer().mutation.messages;
-    let run = Logged { input, log, colored: &coloring.colored, colored_log, messages };
+    let run = Logged { input, log, colored, colored_log, messages };
     let results = &turn.shared.logs.results;
     // A switch is open as long as it has cases.
     let is_left = |place, kind| {
@@ -141,23 +128,12 @@ fn edit<D: Door>(turn: &Turn<'_, D>, input: &[u8], coloring: &Coloring) -> Editi
     let first = edits.iter().filter(is_one_sided);
     let others = edits.iter().filter(|edit| !is_one_sided(edit) && is_open(edit));
     let chosen = first.chain(others).take(MOST_TRIED).cloned().collect();
-    Editing {
-        base: SiteCounts::of(log),
-        edits,
-        chosen,
-        extensions: MOST_EXTENSIONS,
-        flipping: Vec::new(),
-        joint: Vec::new(),
-        tried: BTreeSet::new(),
-        is_tried: false,
-        done: 0,
-        spent: Duration::ZERO,
-    }
+    (edits, chosen)
 }
 
 /// Where copies of operands stand is what decides their comparisons.
-fn note_bytes<D: Door>(turn: &mut Turn<'_, D>, (id, input): (SeedId, &[u8]), edits: &[Edit]) {
-    let Fuzzer { corpus, blockers, .. } = turn.door.fuzzer_mut();
+fn note_bytes<D: Door>(turn: &mut Turn<'_, D>, input: &[u8], edits: &[Edit]) {
+    let (id, Fuzzer { corpus, blockers, .. }) = (turn.id, turn.door.fuzzer_mut());
     if corpus[id].data.as_ref() != input {
         return;
     }
@@ -167,108 +143,137 @@ fn note_bytes<D: Door>(turn: &mut Turn<'_, D>, (id, input): (SeedId, &[u8]), edi
 }
 
 /// Looks for inputs that bring an open comparison to a new result.
-fn try_with_log<D: Door>(
-    turn: &mut Turn<'_, D>,
-    (id, input): (SeedId, &[u8]),
-    editing: &mut Editing,
-    limit: Limit,
-) -> Result<(), Stop<D::Error>> {
-    let Editing { base, chosen, extensions, flipping, joint, tried, is_tried, .. } = editing;
-    let mut bytes = Vec::new();
-    let fuzzer = turn.door.fuzzer();
-    let is_partial = fuzzer.has_partial_log();
-    let lengths = fuzzer.mutation.min_len..=fuzzer.mutation.max_len;
-    while flipping.len() < MOST_FLIPPING && !chosen.is_empty() && !limit.is_reached(turn) {
-        limit.check(turn)?;
+async fn try_with_log<D: Door>(
+    ask: &Ask<D>,
+    (input, base): (&Rc<[u8]>, &Rc<SiteCounts>),
+    mut chosen: VecDeque<Edit>,
+) -> Vec<Vec<u8>> {
+    let (mut flipping, mut extensions) = (Vec::new(), MOST_EXTENSIONS);
+    let (mut joint, mut tried): (Vec<Edit>, _) = (Vec::new(), BTreeSet::new());
+    while flipping.len() < MOST_FLIPPING && !ask.is_over() {
         let Some(edit) = chosen.pop_front() else { break };
-        edit.apply(input, &mut bytes);
-        let was_open = turn.shared.logs.results.is_open(edit.place, edit.kind);
-        if !lengths.contains(&bytes.len()) || !was_open && edit.kind != ComparisonKind::Switch {
-            continue;
-        }
-        // Else it would be closed now.
-        if is_partial && joint.iter().any(|done| done.place == edit.place) {
-            continue;
-        }
-        turn.door.fuzzer_mut().blockers.note_attempt(edit.place.site);
-        let (mut edited, origin) = (bytes.clone(), origin(id, edit.op));
-        let own_copy = |log: ComparisonLog<'_>| log.own_copy();
-        let (mut log, mut ends) = logged_to_end(turn, origin, &mut bytes, own_copy)?;
-        if *extensions > 0 && !is_partial && !comes_to(log.view(), edit.place) {
-            *extensions -= 1;
-            edited.clone_from(&bytes);
-            extend(turn, &mut bytes);
-            (log, ends) = logged_to_end(turn, origin, &mut bytes, own_copy)?;
-            let is_longer =
-                edit.removed > 0 && lengths.contains(&(input.len() + edit.inserted.len()));
-            if is_longer && !comes_to(log.view(), edit.place) {
-                // What it replaces may be needed as well.
-                edit.insert(input, &mut bytes);
-                (log, ends) = logged_to_end(turn, origin, &mut bytes, own_copy)?;
-            }
-        }
-        let shows = is_partial && {
-            tried.insert(edit.place);
-            let place = (edit.place, edit.kind);
-            comes_equal(turn, (input, base), place, (log.view(), &bytes, origin))?
+        let (input, base, place) = (input.clone(), base.clone(), edit.place);
+        let is_done = joint.iter().any(|done| done.place == place);
+        let may_extend = extensions > 0;
+        let order = move |turn: &mut Turn<'_, D>| {
+            let tried = try_edit(turn, (&input, &base), &edit, (is_done, may_extend))?;
+            Ok((edit, tried))
         };
-        let results = &mut turn.shared.logs.results;
-        let is_new = results.learn(log.view()) || shows;
-        if ends && (is_new || was_open && !results.is_open(edit.place, edit.kind)) {
-            if bytes != edited {
-                // The edit alone will not show what it does.
-                try_out(turn, Candidate { bytes: bytes.clone(), origin })?;
-            }
-            flipping.push(bytes.clone());
+        let (edit, Tried { is_partial, is_extended, flips }) = ask.order(order).await;
+        if is_partial {
+            tried.insert(place);
+        }
+        extensions -= usize::from(is_extended);
+        if let Some(bytes) = flips {
+            flipping.push(bytes);
             joint.push(edit);
         }
     }
     tried.retain(|place| joint.iter().all(|edit| edit.place != *place));
-    tried.iter().for_each(|place| turn.shared.logs.results.had_no_effect(*place));
-    *is_tried = true;
-    let all = together(input, joint);
-    if let Some(mut all) = all.filter(|all| !flipping.contains(all)) {
-        let origin = origin(id, "joint");
+    let all = together(input, &joint).filter(|all| !flipping.contains(all));
+    if all.is_none() && tried.is_empty() {
+        return flipping;
+    }
+    let together = ask.order(move |turn| {
+        tried.iter().for_each(|place| turn.shared.logs.results.had_no_effect(*place));
+        let Some(mut all) = all else { return Ok(None) };
+        let origin = origin(turn.id, "joint");
         let (log, ends) = logged_to_end(turn, origin, &mut all, |log| log.own_copy())?;
         turn.shared.logs.results.learn(log.view());
         if ends {
             try_out(turn, Candidate { bytes: all.clone(), origin })?;
-            flipping.push(all);
+        }
+        Ok(Some(all).filter(|_| ends))
+    });
+    flipping.extend(together.await);
+    flipping
+}
+
+/// What an edit has done.
+#[derive(Default)]
+struct Tried {
+    /// There was a run, whose log may not show what it comes to.
+    is_partial: bool,
+    /// It was made again with more bytes at its end.
+    is_extended: bool,
+    /// The input that brings the comparison to a new result.
+    flips: Option<Vec<u8>>,
+}
+
+/// `is_done`: another edit has flipped the comparison.
+fn try_edit<D: Door>(
+    turn: &mut Turn<'_, D>,
+    (input, base): (&[u8], &SiteCounts),
+    edit: &Edit,
+    (is_done, may_extend): (bool, bool),
+) -> Result<Tried, D::Error> {
+    let fuzzer = turn.door.fuzzer();
+    let is_partial = fuzzer.has_partial_log();
+    let lengths = fuzzer.mutation.min_len..=fuzzer.mutation.max_len;
+    let was_open = turn.shared.logs.results.is_open(edit.place, edit.kind);
+    let mut bytes = Vec::new();
+    edit.apply(input, &mut bytes);
+    let is_wanted = was_open || edit.kind == ComparisonKind::Switch;
+    // What is done would be closed now.
+    if !lengths.contains(&bytes.len()) || !is_wanted || is_partial && is_done {
+        return Ok(Tried::default());
+    }
+    turn.door.fuzzer_mut().blockers.note_attempt(edit.place.site);
+    let (mut edited, origin) = (bytes.clone(), origin(turn.id, edit.op));
+    let own_copy = |log: ComparisonLog<'_>| log.own_copy();
+    let (mut log, mut ends) = logged_to_end(turn, origin, &mut bytes, own_copy)?;
+    let is_extended = may_extend && !is_partial && !comes_to(log.view(), edit.place);
+    if is_extended {
+        edited.clone_from(&bytes);
+        extend(turn, &mut bytes);
+        (log, ends) = logged_to_end(turn, origin, &mut bytes, own_copy)?;
+        let is_longer = edit.removed > 0 && lengths.contains(&(input.len() + edit.inserted.len()));
+        if is_longer && !comes_to(log.view(), edit.place) {
+            // What it replaces may be needed as well.
+            edit.insert(input, &mut bytes);
+            (log, ends) = logged_to_end(turn, origin, &mut bytes, own_copy)?;
         }
     }
-    Ok(())
+    let place = (edit.place, edit.kind);
+    let shows =
+        is_partial && comes_equal(turn, (input, base), place, (log.view(), &bytes, origin))?;
+    let results = &mut turn.shared.logs.results;
+    let is_new = results.learn(log.view()) || shows;
+    let flips = ends && (is_new || was_open && !results.is_open(edit.place, edit.kind));
+    if flips && bytes != edited {
+        // The edit alone will not show what it does.
+        try_out(turn, Candidate { bytes: bytes.clone(), origin })?;
+    }
+    Ok(Tried { is_partial, is_extended, flips: flips.then_some(bytes) })
 }
 
 /// Runs all edits without the log.
-fn run_all<D: Door>(
-    turn: &mut Turn<'_, D>,
-    input: &[u8],
-    editing: &mut Editing,
-    limit: Limit,
-) -> Result<(), Stop<D::Error>> {
-    limit.check(turn)?;
-    let before = turn.door.fuzzer().target().spent().whole();
-    let mut solutions = Solutions {
-        input: input.to_vec(),
-        edits: std::mem::take(&mut editing.edits),
-        done: editing.done,
-        spent: editing.spent,
-        budget: limit.budget,
-        left: limit.left(turn),
-        first: editing.done,
-        is_paused: false,
-    };
-    let end = run_producer(turn, &mut solutions)?;
-    for edit in &solutions.edits[solutions.first..solutions.done] {
-        turn.door.fuzzer_mut().blockers.note_attempt(edit.place.site);
-    }
-    editing.edits = solutions.edits;
-    editing.done = solutions.done;
-    editing.spent += turn.door.fuzzer().target().spent().whole().saturating_sub(before);
-    match end {
-        StageEnd::TurnOver => Err(Stop::TurnOver),
-        StageEnd::Finished if solutions.is_paused => Err(Stop::Spent),
-        StageEnd::Finished => Ok(()),
+async fn run_all<D: Door>(ask: &Ask<D>, input: &Rc<[u8]>, edits: Vec<Edit>) {
+    let mut left = Some((edits, 0, Duration::ZERO));
+    while let Some((edits, done, spent)) = left {
+        let input = input.clone();
+        let order = move |turn: &mut Turn<'_, D>, limit: Limit| {
+            let before = turn.door.fuzzer().target().spent().whole();
+            let mut solutions = Solutions {
+                input,
+                edits,
+                done,
+                spent,
+                budget: limit.budget,
+                left: limit.left(turn),
+                first: done,
+                is_paused: false,
+            };
+            let end = run_producer(turn, &mut solutions)?;
+            let Solutions { edits, done, first, is_paused, .. } = solutions;
+            let fuzzer = turn.door.fuzzer_mut();
+            edits[first..done]
+                .iter()
+                .for_each(|edit| fuzzer.blockers.note_attempt(edit.place.site));
+            let spent = spent + fuzzer.target().spent().whole().saturating_sub(before);
+            Ok((is_paused && end == StageEnd::Finished).then_some((edits, done, spent)))
+        };
+        left = ask.order_within(order).await;
     }
 }
 
@@ -291,7 +296,7 @@ fn comes_to(log: ComparisonLog<'_>, place: Place) -> bool {
 }
 
 struct Solutions {
-    input: Vec<u8>,
+    input: Rc<[u8]>,
     edits: Vec<Edit>,
     done: usize,
     budget: Budget,

@@ -2,16 +2,17 @@
 //! an operand is a copy of bytes of the seed, the other one replaces them (copies.rs). If that flips nothing, runs show
 //! which bytes decide what is still open, and how (probe.rs).
 
+pub(super) mod ask;
 mod copies;
 mod probe;
-pub(super) mod work;
 
 use std::collections::VecDeque;
+use std::rc::Rc;
 use std::time::Duration;
 
 use serde_json::Value;
 
-use self::work::{Copies, CopiesPhase, Probe, ProbePhase, Step as WorkStep, Work};
+use self::ask::{Ask, Work};
 use super::repair::run_logged;
 use super::share::{FIRST_RUNS, Left, SLICE_TIME, Stop, taken};
 use super::{Kept, Stage, StageEnd, Turn};
@@ -56,20 +57,34 @@ const MOST_LENGTHENED: usize = 2;
 /// What it may take to repeat the inputs that came before a crash.
 const LONGEST_REPLAY: Duration = Duration::from_secs(2);
 
-#[derive(Default)]
-pub(super) struct Comparisons {
+pub(super) struct Comparisons<D: Door> {
     spent: Effort,
     /// Rounds that seeds had, or [`COMPARED`].
     rounds: BySeed<u32>,
     /// It goes on before another seed begins: logs are large, so there is only one.
-    paused: Option<Box<Work>>,
+    paused: Option<Round<D>>,
     /// What is left of seeds whose last round was cut.
-    cut: BySeed<Box<Work>>,
+    cut: BySeed<Inputs>,
     /// No seed is left as long as the favored ones are those of this choice.
     idle_since: Option<u64>,
 }
 
-impl<D: Door> Stage<D> for Comparisons {
+/// A round of a seed.
+struct Round<D: Door> {
+    id: SeedId,
+    /// In earlier slices.
+    spent: Effort,
+    work: Work<D, Inputs>,
+}
+
+impl<D: Door> Default for Comparisons<D> {
+    fn default() -> Self {
+        let (spent, rounds, cut) = (Effort::default(), BySeed::new(), BySeed::new());
+        Self { spent, rounds, paused: None, cut, idle_since: None }
+    }
+}
+
+impl<D: Door> Stage<D> for Comparisons<D> {
     fn name(&self) -> &'static str {
         "comparisons"
     }
@@ -89,54 +104,46 @@ impl<D: Door> Stage<D> for Comparisons {
         }
         let taken_before = taken(turn.door);
         let fuzzer = turn.door.fuzzer_mut();
-        let paused = self.paused.take();
-        let mut work = match paused.filter(|work| !fuzzer.corpus[work.id].disabled) {
-            Some(work) => work,
-            None => match self.next_seed(fuzzer) {
-                Some(id) => match self.cut.remove(&id) {
-                    Some(work) => work,
-                    None => Box::new(Work::on(fuzzer, id)),
-                },
-                None => {
-                    self.idle_since = Some(fuzzer.scheduler.choices());
-                    return Ok(StageEnd::Finished);
-                }
-            },
+        let paused = self.paused.take().filter(|round| !fuzzer.corpus[round.id].disabled);
+        let Some(mut round) = paused.or_else(|| self.next_round(fuzzer)) else {
+            self.idle_since = Some(fuzzer.scheduler.choices());
+            return Ok(StageEnd::Finished);
         };
-        let id = work.id;
-        let round = self.rounds.get(&id).copied().unwrap_or(0);
-        let after = if round < MOST_ROUNDS { round + 1 } else { COMPARED };
+        let id = round.id;
+        let rounds = self.rounds.get(&id).copied().unwrap_or(0);
+        let after = if rounds < MOST_ROUNDS { rounds + 1 } else { COMPARED };
         let Some(budget) = fuzzer.budget(id) else {
             self.rounds.insert(id, after);
             return Ok(StageEnd::Finished);
         };
         fuzzer.limit_mutants_of(id);
-        let budget = budget.longest().times(LONGER.saturating_pow(round));
-        let (before, begin) = (work.spent, fuzzer.effort());
+        let budget = budget.longest().times(LONGER.saturating_pow(rounds));
+        let (before, begin) = (round.spent, fuzzer.effort());
         let limit = Limit { budget, before, begin, spent: self.spent, taken_before };
         let turn = &mut Turn { door: &mut *turn.door, id, shared: &mut *turn.shared };
-        let end = turn.timed(Part::Comparisons, |turn| solve(turn, &mut work, limit));
-        let is_cut = end.is_err() || limit.is_reached(turn);
+        let end = turn.timed(Part::Comparisons, |turn| {
+            if let Some(input) = round.work.paused_at() {
+                // In a process that has run before, see `settled`.
+                logged(turn, origin(id, "copy"), &mut input.to_vec(), |_| ())?;
+            }
+            round.work.go_on(turn, limit)
+        });
         self.spent = self.spent.and(taken(turn.door).since(taken_before));
-        if !matches!(end, Err(Stop::Spent)) {
-            self.rounds.insert(id, if is_cut { after } else { COMPARED });
-        }
         match end {
-            Ok(()) => {
-                if is_cut && work.is_small() && self.cut.len() < MOST_CUT {
-                    work.begin_round();
-                    self.cut.insert(id, work);
+            Ok(left) => {
+                let is_cut = limit.is_reached(turn);
+                self.rounds.insert(id, if is_cut { after } else { COMPARED });
+                if is_cut && left.are_small() && self.cut.len() < MOST_CUT {
+                    self.cut.insert(id, left);
                 }
-                Ok(StageEnd::Finished)
             }
-            Err(Stop::Spent) => {
-                work.spent = work.spent.and(turn.door.fuzzer().effort().since(limit.begin));
-                self.paused = Some(work);
-                Ok(StageEnd::Finished)
+            Err(Stop::Error(error)) => return Err(error),
+            Err(Stop::Spent | Stop::TurnOver) => {
+                round.spent = round.spent.and(turn.door.fuzzer().effort().since(limit.begin));
+                self.paused = Some(round);
             }
-            Err(Stop::TurnOver) => Ok(StageEnd::TurnOver),
-            Err(Stop::Error(error)) => Err(error),
         }
+        Ok(if turn.door.is_over() { StageEnd::TurnOver } else { StageEnd::Finished })
     }
 
     fn save(&self, fuzzer: &Fuzzer<D::Mutators>) -> Option<Value> {
@@ -151,9 +158,19 @@ impl<D: Door> Stage<D> for Comparisons {
     }
 }
 
-impl Comparisons {
+impl<D: Door> Comparisons<D> {
     fn is_idle<M>(&self, fuzzer: &Fuzzer<M>) -> bool {
         self.idle_since == Some(fuzzer.scheduler.choices())
+    }
+
+    fn next_round<M>(&mut self, fuzzer: &Fuzzer<M>) -> Option<Round<D>> {
+        let id = self.next_seed(fuzzer)?;
+        let inputs = self.cut.remove(&id).unwrap_or_else(|| Inputs {
+            fresh: vec![fuzzer.corpus[id].data.to_vec()],
+            unprobed: VecDeque::new(),
+        });
+        let work = Work::new(|ask| solve(ask, inputs));
+        Some(Round { id, spent: Effort::default(), work })
     }
 
     /// The favored seed that had the fewest rounds, or one that was favored then: another seed with its edges has not the
@@ -168,20 +185,20 @@ impl Comparisons {
     }
 
     /// All favored seeds are done, and much of the stage's share is left. Its runs are drawn: it may have been unlucky.
-    fn may_begin_again<D: Door>(&self, turn: &Turn<'_, D>) -> bool {
+    fn may_begin_again(&self, turn: &Turn<'_, D>) -> bool {
         let again = Effort { runs: u64::MAX, time: self.spent.time.max(AGAIN) };
         let left = Left::of(turn.door, self.spent, SHARE);
         turn.door.fuzzer().counts_time() && !left.is_used_by(again)
     }
 
-    fn begin_again<D>(&mut self, turn: &mut Turn<'_, D>) {
+    fn begin_again(&mut self, turn: &mut Turn<'_, D>) {
         self.idle_since = None;
         turn.shared.logs.results.forget_failures();
         self.rounds.retain(|_, rounds| *rounds != COMPARED);
     }
 
     /// Whether the remaining share is worth a slice. The first slice needs none.
-    fn has_share<D: Door>(&self, turn: &Turn<'_, D>) -> bool {
+    fn has_share(&self, turn: &Turn<'_, D>) -> bool {
         let used = self.spent;
         let average = used.time.div_f64(used.runs.max(1) as f64);
         let time = SLICE_TIME.max(average * SLICE_RUNS);
@@ -235,96 +252,66 @@ impl Limit {
     }
 }
 
-impl Work {
-    fn on<M>(fuzzer: &Fuzzer<M>, id: SeedId) -> Self {
-        Self {
-            id,
-            spent: Effort::default(),
-            inputs: 0,
-            lengthened: 0,
-            fresh: vec![fuzzer.corpus[id].data.to_vec()],
-            unprobed: VecDeque::new(),
-            step: None,
-        }
-    }
+/// Inputs of one seed that are to be worked on.
+#[derive(Debug)]
+struct Inputs {
+    /// Whose copies come next, the last one first; then those that are to be probed.
+    fresh: Vec<Vec<u8>>,
+    unprobed: VecDeque<Vec<u8>>,
+}
 
-    /// Its inputs can be kept until the next round.
-    fn is_small(&self) -> bool {
+impl Inputs {
+    /// They can be kept until the next round.
+    fn are_small(&self) -> bool {
         let bytes = self.fresh.iter().chain(&self.unprobed).map(Vec::len);
         (1..=LARGEST_CUT).contains(&bytes.sum())
     }
-
-    fn begin_round(&mut self) {
-        (self.spent, self.inputs, self.lengthened) = (Effort::default(), 0, 0);
-    }
-
-    /// The newest input first: behind a comparison comes another one. A probe costs more, so that comes when there are
-    /// no copies left.
-    fn next_step(&mut self) -> Option<WorkStep> {
-        self.inputs += 1;
-        if self.inputs > MOST_INPUTS {
-            return None;
-        }
-        if let Some(input) = self.fresh.pop() {
-            return Some(WorkStep::Copies(Copies { input, phase: CopiesPhase::Begun }));
-        }
-        let input = self.unprobed.pop_back()?;
-        Some(WorkStep::Probe(Probe { input, phase: ProbePhase::Begun }))
-    }
 }
 
-/// Works on the seed and on the inputs that flipped something.
-fn solve<D: Door>(
-    turn: &mut Turn<'_, D>,
-    work: &mut Work,
-    limit: Limit,
-) -> Result<(), Stop<D::Error>> {
-    let id = work.id;
-    if let Some(step) = &work.step {
-        // In a process that has run before, see `settled`.
-        logged(turn, origin(id, "copy"), &mut step.input().to_vec(), |_| ())?;
-    }
-    loop {
-        if work.step.is_none() {
-            work.step = work.next_step();
-        }
-        let flipping = match &mut work.step {
-            None => break,
-            Some(WorkStep::Copies(copies)) => {
-                let flipping = copies::flip(turn, id, copies, limit)?;
-                let input = std::mem::take(&mut copies.input);
-                if limit.is_reached(turn) {
-                    work.fresh.push(input);
-                } else if flipping.is_empty() {
-                    work.unprobed.push_back(input);
-                } else {
-                    // What flipped lies behind it, and comes first.
-                    work.unprobed.push_front(input);
-                }
-                flipping
+/// Works on a seed and on the inputs that flipped something, the newest first: behind a comparison comes another one. A
+/// probe costs more, so that comes when there are no copies left. Returns the inputs that are left.
+async fn solve<D: Door>(ask: Ask<D>, mut inputs: Inputs) -> Inputs {
+    let mut lengthened = 0;
+    for _ in 0..MOST_INPUTS {
+        let flipping = if let Some(input) = inputs.fresh.pop() {
+            let of = Rc::from(&*input);
+            ask.begin(Rc::clone(&of));
+            let flipping = copies::flip(&ask, &of).await;
+            if ask.is_over() {
+                inputs.fresh.push(input);
+            } else if flipping.is_empty() {
+                inputs.unprobed.push_back(input);
+            } else {
+                // What flipped lies behind it, and comes first.
+                inputs.unprobed.push_front(input);
             }
-            Some(WorkStep::Probe(probe)) => {
-                let flipping = probe::flip(turn, id, probe, limit)?;
-                if limit.is_reached(turn) {
-                    work.unprobed.push_back(std::mem::take(&mut probe.input));
-                } else if flipping.is_empty() && work.lengthened < MOST_LENGTHENED {
-                    work.lengthened += 1;
-                    let mut longer = std::mem::take(&mut probe.input);
-                    extend(turn, &mut longer);
-                    logged(turn, origin(id, "length"), &mut longer, |_| ())?;
-                    work.fresh.push(longer);
-                }
-                flipping
+            flipping
+        } else if let Some(mut input) = inputs.unprobed.pop_back() {
+            let of = Rc::from(&*input);
+            ask.begin(Rc::clone(&of));
+            let flipping = probe::flip(&ask, &of).await;
+            if ask.is_over() {
+                inputs.unprobed.push_back(input);
+            } else if flipping.is_empty() && lengthened < MOST_LENGTHENED {
+                lengthened += 1;
+                let longer = ask.order(move |turn| {
+                    extend(turn, &mut input);
+                    logged(turn, origin(turn.id, "length"), &mut input, |_| ())?;
+                    Ok(input)
+                });
+                inputs.fresh.push(longer.await);
             }
+            flipping
+        } else {
+            break;
         };
-        work.step = None;
         // The first one first: behind it is most room.
-        work.fresh.extend(flipping.into_iter().rev());
-        if limit.is_reached(turn) {
+        inputs.fresh.extend(flipping.into_iter().rev());
+        if ask.is_over() {
             break;
         }
     }
-    Ok(())
+    inputs
 }
 
 /// Adds letters at the end, in no order: what a field is then read from is found again, see [`run_logged`].
@@ -375,12 +362,10 @@ fn comes_equal<D: Door>(
 
 /// The log of an input in a process that has run before: the first run of a process may be the one that makes tables,
 /// and another path.
-fn settled<D: Door>(
-    turn: &mut Turn<'_, D>,
-    (id, input): (SeedId, &[u8]),
-) -> Result<OwnLog, D::Error> {
-    logged(turn, origin(id, "copy"), &mut input.to_vec(), |_| ())?;
-    logged(turn, origin(id, "copy"), &mut input.to_vec(), |log| log.own_copy())
+fn settled<D: Door>(turn: &mut Turn<'_, D>, input: &[u8]) -> Result<OwnLog, D::Error> {
+    let origin = origin(turn.id, "copy");
+    logged(turn, origin, &mut input.to_vec(), |_| ())?;
+    logged(turn, origin, &mut input.to_vec(), |log| log.own_copy())
 }
 
 /// A run with its log, of an input whose fields are put right. One that crashes or takes too long is no seed's path,
@@ -583,7 +568,7 @@ mod tests {
         assert_eq!(search.0.effort().time, Duration::from_secs(1));
         for (milliseconds, expected) in [(0, true), (595, true), (605, false)] {
             let spent = Effort { runs: 100, time: Duration::from_millis(milliseconds) };
-            let stage = Comparisons { spent, ..Comparisons::default() };
+            let stage = Comparisons { spent, ..Comparisons::<Search>::default() };
             let has_share = search.turn(SeedId(0), |turn| stage.has_share(turn));
             assert_eq!(has_share, expected, "{milliseconds} ms");
         }

@@ -3,18 +3,18 @@
 
 use std::collections::{HashMap, VecDeque};
 use std::ops::{ControlFlow, Range};
+use std::rc::Rc;
 
 use super::super::Turn;
-use super::work::{Attempts, Probe, ProbePhase, Probing, Solving, Watch, Watched};
-use super::{Limit, MOST_EXTENSIONS, Stop, comes_equal, extend, logged, origin, settled, try_out};
+use super::ask::Ask;
+use super::{MOST_EXTENSIONS, comes_equal, extend, logged, origin, settled, try_out};
 use crate::comparison::{
-    Comparison, ComparisonKind, ComparisonLog, Occurrences, Operand, Place, SiteCounts,
+    Comparison, ComparisonKind, ComparisonLog, Occurrences, Operand, Place, Results, SiteCounts,
 };
-use crate::corpus::SeedId;
 use crate::fuzzer::door::Door;
 use crate::messages;
 use crate::mutate::Candidate;
-use crate::mutate::depend::{self, Change, Dependent, Growth};
+use crate::mutate::depend::{self, Attempts, Change, Dependent, Growth};
 
 /// Runs for the probe of one input. It goes by halves, so that a long part that decides nothing costs one run.
 const MOST_PROBES: usize = 2048;
@@ -49,76 +49,118 @@ fn slot(site: u32) -> usize {
     (site.wrapping_mul(0x9e37_79b1) >> 20) as usize
 }
 
-/// Probes an input and solves what is open. Returns the inputs that flipped a comparison, which have been run and judged
-/// like others.
-pub(super) fn flip<D: Door>(
-    turn: &mut Turn<'_, D>,
-    id: SeedId,
-    Probe { input, phase }: &mut Probe,
-    limit: Limit,
-) -> Result<Vec<Vec<u8>>, Stop<D::Error>> {
-    loop {
-        *phase = match phase {
-            ProbePhase::Begun => {
-                limit.check(turn)?;
-                let watch = Watch::of(turn, (id, input))?;
-                let Some(watch) = watch else { return Ok(Vec::new()) };
-                let known = turn.shared.logs.deciding(&turn.door.fuzzer().corpus, id, input);
-                ProbePhase::Probing(watch, Probing::of(input, &known))
-            }
-            ProbePhase::Probing(watch, probing) => {
-                probe(turn, (id, input), (watch, probing), limit)?;
-                let is_noisy = forget_noise(turn, (id, input), watch)?;
-                let dependents = VecDeque::from(watch.dependents(turn));
-                let fuzzer = turn.door.fuzzer_mut();
-                let is_seed = *fuzzer.corpus[id].data == **input;
-                if is_seed && !is_noisy {
-                    turn.shared.logs.note_deciding(id, input, probing.deciding());
-                }
-                for dependent in dependents.iter().filter(|_| is_seed) {
-                    let movers = dependent.movers().into_iter();
-                    fuzzer.blockers.note_bytes(dependent.place.site, id.0 as usize, movers);
-                }
-                let base = std::mem::take(&mut watch.base);
-                let flipping = Vec::new();
-                ProbePhase::Solving(Solving { base, dependents, flipping, attempts: None })
-            }
-            ProbePhase::Solving(solving) => {
-                solve_all(turn, (id, input), solving, limit)?;
-                return Ok(std::mem::take(&mut solving.flipping));
-            }
-        };
+/// An open comparison of two numbers.
+#[derive(Debug)]
+struct Watched {
+    place: Place,
+    /// Where the numbers begin, of memory or text.
+    part: Option<usize>,
+    kind: ComparisonKind,
+    bytes: usize,
+    operands: [u64; 2],
+}
+
+/// The open comparisons of one input.
+#[derive(Debug)]
+struct Watch {
+    all: Vec<Watched>,
+    by_place: HashMap<Place, usize>,
+    base: Rc<SiteCounts>,
+    /// By a hash of the site: whether there may be one of it. Most sites of a log are not watched.
+    sites: Vec<bool>,
+}
+
+/// What moves the operands of a watched comparison.
+#[derive(Clone, Debug, Default)]
+struct Moves {
+    /// Changed bytes, for each operand.
+    changes: [Vec<Change>; 2],
+    /// Where an inserted byte moves one of them, and what they are then.
+    growth: Option<(usize, [u64; 2])>,
+}
+
+impl Moves {
+    fn are_none(&self) -> bool {
+        self.growth.is_none() && self.changes.iter().all(Vec::is_empty)
     }
 }
 
-fn solve_all<D: Door>(
-    turn: &mut Turn<'_, D>,
-    (id, input): (SeedId, &[u8]),
-    Solving { base, dependents, flipping, attempts }: &mut Solving,
-    limit: Limit,
-) -> Result<(), Stop<D::Error>> {
-    while let Some(dependent) = dependents.front() {
-        if flipping.len() >= MOST_FLIPPING || limit.is_reached(turn) {
-            break;
-        }
-        let results = &turn.shared.logs.results;
-        let is_known = results.was_made_equal(dependent.place, input);
-        if is_known || !results.is_open(dependent.place, dependent.kind) {
-            (*attempts, _) = (None, dependents.pop_front());
-            continue;
-        }
-        match solve(turn, (id, input), (dependent, base, attempts), limit)? {
-            // The next round has more time.
-            Solved::Not if limit.is_reached(turn) => {}
-            Solved::Not => turn.shared.logs.results.failed(dependent.place),
-            Solved::By { bytes, op } => {
-                try_out(turn, Candidate { bytes: bytes.clone(), origin: origin(id, op) })?;
-                flipping.push(bytes);
+/// What another input does to what is watched.
+struct Effect {
+    /// Which of them have other operands.
+    moved: Vec<(usize, [u64; 2])>,
+    /// The run does not come to all of it.
+    ends: bool,
+}
+
+/// Probes an input and solves what is open. Returns the inputs that flipped a comparison, which have been run and judged
+/// like others.
+pub(super) async fn flip<D: Door>(ask: &Ask<D>, input: &Rc<[u8]>) -> Vec<Vec<u8>> {
+    let of = input.clone();
+    let begun = ask.order(move |turn| {
+        let watch = Watch::of(turn, &of)?;
+        let known = turn.shared.logs.deciding(&turn.door.fuzzer().corpus, turn.id, &of);
+        Ok(watch.map(|watch| (Rc::new(watch), known)))
+    });
+    let Some((watch, known)) = begun.await else { return Vec::new() };
+    let (moves, deciding) = Probe::of(ask, input, &watch, &known).run().await;
+    let (of, base) = (input.clone(), watch.base.clone());
+    let probed = ask.order(move |turn| {
+        let mut moves = moves;
+        let noisy = noise(turn, &of, &watch)?;
+        noisy.iter().for_each(|index| moves[*index] = Moves::default());
+        let dependents = watch.dependents(moves, &turn.shared.logs.results);
+        let (id, fuzzer) = (turn.id, turn.door.fuzzer_mut());
+        if *fuzzer.corpus[id].data == *of {
+            if noisy.is_empty() {
+                turn.shared.logs.note_deciding(id, &of, deciding);
+            }
+            for dependent in &dependents {
+                let movers = dependent.movers().into_iter();
+                fuzzer.blockers.note_bytes(dependent.place.site, id.0 as usize, movers);
             }
         }
-        (*attempts, _) = (None, dependents.pop_front());
+        Ok(dependents)
+    });
+    let dependents = probed.await;
+    solve_all(ask, (input, &base), dependents).await
+}
+
+async fn solve_all<D: Door>(
+    ask: &Ask<D>,
+    (input, base): (&Rc<[u8]>, &Rc<SiteCounts>),
+    dependents: Vec<Dependent>,
+) -> Vec<Vec<u8>> {
+    let mut flipping = Vec::new();
+    for dependent in dependents.into_iter().map(Rc::new) {
+        if flipping.len() >= MOST_FLIPPING || ask.is_over() {
+            break;
+        }
+        let Some(mut trial) = Trial::of(ask, (input, base), &dependent).await else { continue };
+        let lengths = (trial.max_len, trial.has_messages);
+        let _ = depend::solve(input, &dependent, lengths, &mut trial).await;
+        match trial.solved {
+            Some((bytes, op)) => {
+                let candidate = bytes.clone();
+                let order = move |turn: &mut Turn<'_, D>| {
+                    try_out(turn, Candidate { bytes: candidate, origin: origin(turn.id, op) })
+                };
+                ask.order(order).await;
+                flipping.push(bytes);
+            }
+            // The next round has more time.
+            None if ask.is_over() => {}
+            None => {
+                let place = dependent.place;
+                ask.order(move |turn| {
+                    turn.shared.logs.results.failed(place);
+                    Ok(())
+                })
+                .await;
+            }
+        }
     }
-    Ok(())
+    flipping
 }
 
 /// The two numbers of a comparison. Of memory and texts a part that stands after equal ones, so that a number that is
@@ -160,17 +202,15 @@ fn is_solved(comparison: &Comparison<'_>) -> bool {
 
 impl Watch {
     /// What is open in the run of an input, and the same in two runs. None if that is nothing.
-    fn of<D: Door>(
-        turn: &mut Turn<'_, D>,
-        (id, input): (SeedId, &[u8]),
-    ) -> Result<Option<Self>, D::Error> {
+    fn of<D: Door>(turn: &mut Turn<'_, D>, input: &[u8]) -> Result<Option<Self>, D::Error> {
+        let origin = origin(turn.id, "copy");
         let logs = [
-            settled(turn, (id, input))?,
-            logged(turn, origin(id, "copy"), &mut input.to_vec(), |log| log.own_copy())?,
+            settled(turn, input)?,
+            logged(turn, origin, &mut input.to_vec(), |log| log.own_copy())?,
         ];
         let results = &mut turn.shared.logs.results;
         results.learn(logs[0].view());
-        let mut open = Vec::new();
+        let mut all = Vec::new();
         let mut occurrences = Occurrences::default();
         for (comparison, again) in logs[0].view().iter().zip(logs[1].view().iter()) {
             let place = occurrences.place(&comparison);
@@ -186,31 +226,37 @@ impl Watch {
                     None => (comparison.kind, comparison.bytes),
                     Some(_) => (ComparisonKind::Equal, depend::WINDOW),
                 };
-                open.push(Watched {
-                    place,
-                    part,
-                    kind,
-                    bytes,
-                    operands,
-                    changes: [vec![], vec![]],
-                    growth: None,
-                });
+                all.push(Watched { place, part, kind, bytes, operands });
             }
         }
-        open.sort_by_key(|watched| !results.is_one_sided(watched.place.site));
-        open.truncate(MOST_WATCHED);
-        let by_place = open.iter().enumerate().map(|(index, watched)| (watched.place, index));
-        let base = if logs[0].view().is_partial() {
-            SiteCounts::of(logs[0].view())
-        } else {
-            SiteCounts::default()
+        all.sort_by_key(|watched| !results.is_one_sided(watched.place.site));
+        all.truncate(MOST_WATCHED);
+        let by_place = all.iter().enumerate().map(|(index, watched)| (watched.place, index));
+        let (by_place, mut sites) = (by_place.collect(), vec![false; SLOTS]);
+        all.iter().for_each(|watched| sites[slot(watched.place.site)] = true);
+        let base = match logs[0].view().is_partial() {
+            true => SiteCounts::of(logs[0].view()),
+            false => SiteCounts::default(),
         };
-        let (by_place, sites) = (by_place.collect(), vec![false; SLOTS]);
-        let mut watch = Self { by_place, base, sites, all: open };
-        for watched in &watch.all {
-            watch.sites[slot(watched.place.site)] = true;
-        }
-        Ok((!watch.all.is_empty()).then_some(watch))
+        Ok((!all.is_empty()).then(|| Self { all, by_place, base: Rc::new(base), sites }))
+    }
+
+    /// Runs another input with its log.
+    fn run<D: Door>(
+        &self,
+        turn: &mut Turn<'_, D>,
+        bytes: &mut Vec<u8>,
+    ) -> Result<Effect, D::Error> {
+        let mut moved = Vec::new();
+        let count = logged(turn, origin(turn.id, "copy"), bytes, |log| {
+            moved.clear();
+            self.look(log, |index, operands| {
+                if self.all[index].operands != operands {
+                    moved.push((index, operands));
+                }
+            })
+        })?;
+        Ok(Effect { moved, ends: count < self.all.len() })
     }
 
     /// Calls `see` for each watched comparison of a run with its operands. Returns how many there were.
@@ -232,9 +278,10 @@ impl Watch {
     }
 
     /// The operands that something moves: those of open sites first, then those that few bytes move.
-    fn dependents<D: Door>(&mut self, turn: &Turn<'_, D>) -> Vec<Dependent> {
+    fn dependents(&self, moves: Vec<Moves>, results: &Results) -> Vec<Dependent> {
         let mut dependents = Vec::new();
-        for Watched { place, part, kind, bytes, operands, changes, growth } in self.all.drain(..) {
+        for (watched, Moves { changes, growth }) in self.all.iter().zip(moves) {
+            let Watched { place, part, kind, bytes, operands } = *watched;
             for (side, changes) in changes.into_iter().enumerate() {
                 let growth = growth.map(|(at, seen)| Growth { at, value: seen[side] });
                 let growth = growth.filter(|growth| growth.value != operands[side]);
@@ -252,7 +299,6 @@ impl Watch {
                 }
             }
         }
-        let results = &turn.shared.logs.results;
         let has_failed = |place: Place| results.failures(place) % 2 == 1;
         let is_memory =
             |one: &Dependent| one.is_like_memory() || one.may_be_memory() && has_failed(one.place);
@@ -278,26 +324,146 @@ impl Watch {
     }
 }
 
-impl Probing {
+/// The search for what moves the watched comparisons of an input.
+struct Probe<'a, D: Door> {
+    ask: &'a Ask<D>,
+    input: &'a Rc<[u8]>,
+    watch: &'a Rc<Watch>,
+    moves: Vec<Moves>,
+    /// Runs.
+    left: usize,
+    /// Bytes whose change ends the run before something open.
+    stops: Vec<bool>,
+    /// These, and those that move what is watched; at first those that are known of the input.
+    deciding: Vec<bool>,
+}
+
+impl<'a, D: Door> Probe<'a, D> {
     /// `known`: bytes that are known to decide something.
-    fn of(input: &[u8], known: &[u32]) -> Self {
-        let mut deciding = vec![false; input.len()];
-        known.iter().for_each(|at| deciding[*at as usize] = true);
+    fn of(ask: &'a Ask<D>, input: &'a Rc<[u8]>, watch: &'a Rc<Watch>, known: &[u32]) -> Self {
         Self {
+            ask,
+            input,
+            watch,
+            moves: vec![Moves::default(); watch.all.len()],
             left: MOST_PROBES,
-            insertions: 0,
-            changes: 0,
-            parts: parts(&deciding).into(),
             stops: vec![false; input.len()],
-            deciding,
-            bits: 0,
+            deciding: marked(input.len(), known),
         }
     }
 
-    fn deciding(&self) -> Box<[u32]> {
-        let all = (0..).zip(&self.deciding).filter(|(_, decides)| **decides);
-        all.map(|(at, _)| at).take(MOST_DECIDING).collect()
+    /// Returns what moves each watched comparison, and the bytes that decide something.
+    async fn run(mut self) -> (Vec<Moves>, Box<[u32]>) {
+        self.insert(self.input.len()).await;
+        let _ = self.search().await;
+        let decides = (0..).zip(&self.deciding).filter(|(_, decides)| **decides);
+        let deciding = decides.map(|(at, _)| at).take(MOST_DECIDING).collect();
+        (self.moves, deciding)
     }
+
+    /// Before each run: breaks if there is to be no other one.
+    fn begin(&mut self) -> ControlFlow<()> {
+        if self.left == 0 || self.ask.is_over() {
+            return ControlFlow::Break(());
+        }
+        self.left -= 1;
+        ControlFlow::Continue(())
+    }
+
+    async fn search(&mut self) -> ControlFlow<()> {
+        for change in PROBES {
+            let mut parts: VecDeque<_> = parts(&self.deciding).into();
+            while let Some(part) = parts.pop_front() {
+                self.begin()?;
+                let Some(effect) = self.change(&part, change).await else {
+                    self.left += 1;
+                    continue;
+                };
+                let decides = effect.ends || !effect.moved.is_empty();
+                if part.len() == 1 {
+                    self.stops[part.start] |= effect.ends;
+                    self.deciding[part.start] |= decides;
+                } else if decides {
+                    let middle = part.start + part.len() / 2;
+                    parts.extend([part.start..middle, middle..part.end]);
+                }
+            }
+        }
+        // Not at the start, where a magic number may be.
+        let len = self.input.len();
+        let places = MOST_INSERTIONS.min(len.saturating_sub(1));
+        for insertion in 1..=places {
+            if !self.moves.iter().any(Moves::are_none) {
+                break;
+            }
+            self.begin()?;
+            self.insert(len - insertion * (len - 1) / places).await;
+        }
+        let stopping: Vec<usize> =
+            (0..len).filter(|at| self.stops[*at]).take(MOST_STOPPING).collect();
+        for at in stopping {
+            for bit in 1..7 {
+                self.begin()?;
+                self.change(&(at..at + 1), move |byte, _| byte ^ 1 << bit).await;
+            }
+        }
+        ControlFlow::Continue(())
+    }
+
+    /// Runs the input with one byte more at a place, and notes what that moves.
+    async fn insert(&mut self, at: usize) {
+        let (input, watch) = (self.input.clone(), self.watch.clone());
+        let order = self.ask.order(move |turn| {
+            let mutation = &turn.door.fuzzer().mutation;
+            let longer = depend::resized(&input, at, 1, mutation.messages);
+            let Some(mut longer) = longer.filter(|longer| longer.len() <= mutation.max_len) else {
+                return Ok(Vec::new());
+            };
+            watch.run(turn, &mut longer).map(|effect| effect.moved)
+        });
+        for (index, operands) in order.await {
+            self.moves[index].growth.get_or_insert((at, operands));
+        }
+    }
+
+    /// Runs the input with a part that is changed, and notes what a single byte moves. None if that is no change.
+    async fn change(
+        &mut self,
+        part: &Range<usize>,
+        change: impl Fn(u8, u8) -> u8,
+    ) -> Option<Effect> {
+        let mut bytes = self.input.to_vec();
+        for at in part.clone() {
+            let salt = if part.len() > 1 { (at as u32).wrapping_mul(0x9e37_79b1) >> 24 } else { 0 };
+            bytes[at] = change(bytes[at], salt as u8);
+        }
+        let byte = bytes[part.start];
+        let (input, watch) = (self.input.clone(), self.watch.clone());
+        let order = self.ask.order(move |turn| {
+            if turn.door.fuzzer().mutation.messages {
+                messages::keep_words(&input, &mut bytes);
+            }
+            if bytes == *input {
+                return Ok(None);
+            }
+            watch.run(turn, &mut bytes).map(Some)
+        });
+        let effect = order.await?;
+        for (index, operands) in effect.moved.iter().filter(|_| part.len() == 1) {
+            let before = self.watch.all[*index].operands;
+            for side in (0..2).filter(|side| operands[*side] != before[*side]) {
+                let change = Change { at: part.start, byte, value: operands[side] };
+                self.moves[*index].changes[side].push(change);
+            }
+        }
+        Some(effect)
+    }
+}
+
+fn marked(len: usize, places: &[u32]) -> Vec<bool> {
+    let mut marked = vec![false; len];
+    places.iter().for_each(|at| marked[*at as usize] = true);
+    marked
 }
 
 /// Each byte that decides something, and what lies between them: a part that decides nothing costs one run.
@@ -312,176 +478,14 @@ fn parts(deciding: &[bool]) -> Vec<Range<usize>> {
     parts
 }
 
-/// Notes which bytes move what is watched.
-fn probe<D: Door>(
+/// Watched comparisons whose operands are others when the input is run once more: they follow a clock or a counter.
+fn noise<D: Door>(
     turn: &mut Turn<'_, D>,
-    (id, input): (SeedId, &[u8]),
-    (watch, probing): (&mut Watch, &mut Probing),
-    limit: Limit,
-) -> Result<(), Stop<D::Error>> {
-    if probing.insertions == 0 {
-        insert(turn, (id, input), watch, input.len())?;
-        probing.insertions = 1;
-    }
-    let Probing { left, insertions, changes, parts, stops, deciding, bits } = probing;
-    while let Some(change) = PROBES.get(*changes) {
-        while let Some(part) = parts.front().cloned() {
-            if *left == 0 || limit.is_reached(turn) {
-                return Ok(());
-            }
-            limit.check(turn)?;
-            parts.pop_front();
-            let Some(seen) = change_part(turn, (id, input), watch, (&part, change))? else {
-                continue;
-            };
-            *left -= 1;
-            if part.len() == 1 {
-                stops[part.start] |= seen.ends;
-                deciding[part.start] |= seen.ends || seen.moves;
-            } else if seen.moves || seen.ends {
-                let middle = part.start + part.len() / 2;
-                parts.extend([part.start..middle, middle..part.end]);
-            }
-        }
-        *changes += 1;
-        parts.extend(self::parts(deciding));
-    }
-    // Not at the start, where a magic number may be.
-    let places = MOST_INSERTIONS.min(input.len().saturating_sub(1));
-    while *insertions <= places && watch.all.iter().any(Watched::is_unmoved) {
-        if *left == 0 || limit.is_reached(turn) {
-            return Ok(());
-        }
-        limit.check(turn)?;
-        *left -= 1;
-        insert(turn, (id, input), watch, input.len() - *insertions * (input.len() - 1) / places)?;
-        *insertions += 1;
-    }
-    let stopping = (0..input.len()).filter(|at| stops[*at]).take(MOST_STOPPING);
-    let all_bits = stopping.flat_map(|at| (1..7).map(move |bit| (at, bit)));
-    for (at, bit) in all_bits.skip(*bits) {
-        if *left == 0 || limit.is_reached(turn) {
-            return Ok(());
-        }
-        limit.check(turn)?;
-        *left -= 1;
-        *bits += 1;
-        change_part(turn, (id, input), watch, (&(at..at + 1), |byte, _| byte ^ 1 << bit))?;
-    }
-    Ok(())
-}
-
-/// Forgets what seemed to move operands that are others when the input is run once more: they follow a clock or a
-/// counter. True if there were any.
-fn forget_noise<D: Door>(
-    turn: &mut Turn<'_, D>,
-    (id, input): (SeedId, &[u8]),
-    watch: &mut Watch,
-) -> Result<bool, D::Error> {
-    let mut noisy = Vec::new();
-    logged(turn, origin(id, "copy"), &mut input.to_vec(), |log| {
-        noisy.clear();
-        watch.look(log, |index, operands| {
-            if watch.all[index].operands != operands {
-                noisy.push(index);
-            }
-        });
-    })?;
-    for index in &noisy {
-        let watched = &mut watch.all[*index];
-        (watched.changes, watched.growth) = Default::default();
-    }
-    Ok(!noisy.is_empty())
-}
-
-/// Runs the input with one byte more at a place, and notes what that moves.
-fn insert<D: Door>(
-    turn: &mut Turn<'_, D>,
-    (id, input): (SeedId, &[u8]),
-    watch: &mut Watch,
-    at: usize,
-) -> Result<(), D::Error> {
-    let longer = depend::resized(input, at, 1, turn.door.fuzzer().mutation.messages);
-    let Some(mut longer) =
-        longer.filter(|longer| longer.len() <= turn.door.fuzzer().mutation.max_len)
-    else {
-        return Ok(());
-    };
-    let mut moved = Vec::new();
-    logged(turn, origin(id, "copy"), &mut longer, |log| {
-        moved.clear();
-        watch.look(log, |index, operands| {
-            if watch.all[index].operands != operands {
-                moved.push((index, operands));
-            }
-        });
-    })?;
-    for (index, operands) in moved {
-        watch.all[index].growth.get_or_insert((at, operands));
-    }
-    Ok(())
-}
-
-impl Watched {
-    fn is_unmoved(&self) -> bool {
-        self.growth.is_none() && self.changes.iter().all(Vec::is_empty)
-    }
-}
-
-/// What the change of a part does to what is watched.
-struct Effect {
-    moves: bool,
-    /// The run does not come to all of it.
-    ends: bool,
-}
-
-/// Runs the input with a part that is changed, and notes what a single byte moves. None if that is no change.
-fn change_part<D: Door>(
-    turn: &mut Turn<'_, D>,
-    (id, input): (SeedId, &[u8]),
-    watch: &mut Watch,
-    (part, change): (&Range<usize>, impl Fn(u8, u8) -> u8),
-) -> Result<Option<Effect>, D::Error> {
-    let mut bytes = input.to_vec();
-    for at in part.clone() {
-        let salt = if part.len() > 1 { (at as u32).wrapping_mul(0x9e37_79b1) >> 24 } else { 0 };
-        bytes[at] = change(bytes[at], salt as u8);
-    }
-    if turn.door.fuzzer().mutation.messages {
-        messages::keep_words(input, &mut bytes);
-    }
-    if bytes == *input {
-        return Ok(None);
-    }
-    let byte = bytes[part.start];
-    let mut moved = Vec::new();
-    let all = &watch.all;
-    let count = logged(turn, origin(id, "copy"), &mut bytes, |log| {
-        moved.clear();
-        watch.look(log, |index, operands| {
-            if all[index].operands != operands {
-                moved.push((index, operands));
-            }
-        })
-    })?;
-    let effect = Effect { moves: !moved.is_empty(), ends: count < watch.all.len() };
-    if part.len() == 1 {
-        for (index, operands) in moved {
-            let Watched { operands: before, changes, .. } = &mut watch.all[index];
-            for side in 0..2 {
-                if operands[side] != before[side] {
-                    let value = operands[side];
-                    changes[side].push(Change { at: part.start, byte, value });
-                }
-            }
-        }
-    }
-    Ok(Some(effect))
-}
-
-enum Solved {
-    By { bytes: Vec<u8>, op: &'static str },
-    Not,
+    input: &[u8],
+    watch: &Watch,
+) -> Result<Vec<usize>, D::Error> {
+    let effect = watch.run(turn, &mut input.to_vec())?;
+    Ok(effect.moved.into_iter().map(|(index, _)| index).collect())
 }
 
 /// What has failed is tried again, because another seed may be nearer, but less.
@@ -490,74 +494,105 @@ fn attempts_left(failures: u32) -> usize {
 }
 
 /// Runs attempts of the solvers until one flips the comparison.
-fn solve<D: Door>(
-    turn: &mut Turn<'_, D>,
-    (id, input): (SeedId, &[u8]),
-    (dependent, base, attempts): (&Dependent, &SiteCounts, &mut Option<Attempts>),
-    limit: Limit,
-) -> Result<Solved, Stop<D::Error>> {
-    let mutation = &turn.door.fuzzer().mutation;
-    let (lengths, max_len) = (mutation.min_len..=mutation.max_len, mutation.max_len);
-    let has_messages = mutation.messages;
-    let known = turn.shared.logs.results.of(dependent.place).to_vec();
-    let is_partial = turn.door.fuzzer().has_partial_log();
-    let Attempts { left, extensions, answers } = attempts.get_or_insert_with(|| Attempts {
-        left: attempts_left(turn.shared.logs.results.failures(dependent.place)),
-        extensions: MOST_EXTENSIONS,
-        answers: Vec::new(),
-    });
-    let (mut asked, mut end) = (0, Ok(Solved::Not));
-    let mut run = |bytes: &[u8], op: &'static str| {
-        asked += 1;
-        if let Some(answer) = answers.get(asked - 1) {
-            return ControlFlow::Continue(*answer);
-        }
-        if limit.is_reached(turn) || *left == 0 {
+struct Trial<'a, D: Door> {
+    ask: &'a Ask<D>,
+    input: &'a Rc<[u8]>,
+    base: &'a Rc<SiteCounts>,
+    dependent: &'a Rc<Dependent>,
+    /// What the place came to.
+    known: Rc<[u32]>,
+    min_len: usize,
+    max_len: usize,
+    has_messages: bool,
+    is_partial: bool,
+    left: usize,
+    extensions: usize,
+    /// The input that flips it, and how that was made.
+    solved: Option<(Vec<u8>, &'static str)>,
+}
+
+impl<'a, D: Door> Trial<'a, D> {
+    /// None if it is flipped already.
+    async fn of(
+        ask: &'a Ask<D>,
+        (input, base): (&'a Rc<[u8]>, &'a Rc<SiteCounts>),
+        dependent: &'a Rc<Dependent>,
+    ) -> Option<Self> {
+        let (of, place, kind) = (input.clone(), dependent.place, dependent.kind);
+        let order = ask.order(move |turn| {
+            let (results, fuzzer) = (&turn.shared.logs.results, turn.door.fuzzer());
+            let is_open = !results.was_made_equal(place, &of) && results.is_open(place, kind);
+            let left = attempts_left(results.failures(place));
+            let known: Rc<[u32]> = results.of(place).into();
+            let mutation = &fuzzer.mutation;
+            let lengths = (mutation.min_len, mutation.max_len, mutation.messages);
+            Ok(is_open.then(|| (known, left, lengths, fuzzer.has_partial_log())))
+        });
+        let (known, left, (min_len, max_len, has_messages), is_partial) = order.await?;
+        let (extensions, solved) = (MOST_EXTENSIONS, None);
+        Some(Self {
+            ask,
+            input,
+            base,
+            dependent,
+            known,
+            min_len,
+            max_len,
+            has_messages,
+            is_partial,
+            left,
+            extensions,
+            solved,
+        })
+    }
+}
+
+impl<D: Door> Attempts for Trial<'_, D> {
+    async fn run(&mut self, bytes: &[u8], op: &'static str) -> ControlFlow<(), Option<[u64; 2]>> {
+        if self.ask.is_over() || self.left == 0 {
             return ControlFlow::Break(());
         }
-        if let Err(stop) = limit.check(turn) {
-            end = Err(stop);
-            return ControlFlow::Break(());
-        }
-        *left -= 1;
-        if !lengths.contains(&bytes.len()) {
-            answers.push(None);
+        self.left -= 1;
+        if !(self.min_len..=self.max_len).contains(&bytes.len()) {
             return ControlFlow::Continue(None);
         }
-        let mut bytes = bytes.to_vec();
-        let mut seen = attempt(turn, (id, op), &mut bytes, dependent, (&known, (input, base)));
-        if matches!(seen, Ok((None, false))) && *extensions > 0 && !is_partial {
-            *extensions -= 1;
-            extend(turn, &mut bytes);
-            let longer = attempt(turn, (id, op), &mut bytes, dependent, (&known, (input, base)));
-            // Operands of a longer input say nothing of this one.
-            seen = longer.map(|(_, is_new)| (None, is_new));
-        }
-        match seen {
-            Ok((operands, false)) => {
-                answers.push(operands);
-                return ControlFlow::Continue(operands);
+        let (input, base, known) = (self.input.clone(), self.base.clone(), self.known.clone());
+        let (dependent, mut bytes) = (self.dependent.clone(), bytes.to_vec());
+        let may_extend = self.extensions > 0 && !self.is_partial;
+        let order = self.ask.order(move |turn| {
+            let run = |turn: &mut Turn<'_, D>, bytes: &mut Vec<u8>| {
+                attempt(turn, op, bytes, &dependent, (&known, (&input, &base)))
+            };
+            let (mut operands, mut is_new) = run(turn, &mut bytes)?;
+            let is_extended = operands.is_none() && !is_new && may_extend;
+            if is_extended {
+                extend(turn, &mut bytes);
+                // Operands of a longer input say nothing of this one.
+                (operands, is_new) = (None, run(turn, &mut bytes)?.1);
             }
-            Ok((_, true)) => end = Ok(Solved::By { bytes, op }),
-            Err(error) => end = Err(error.into()),
+            Ok((operands, is_new.then_some(bytes), is_extended))
+        });
+        let (operands, solved, is_extended) = order.await;
+        self.extensions -= usize::from(is_extended);
+        if let Some(bytes) = solved {
+            self.solved = Some((bytes, op));
+            return ControlFlow::Break(());
         }
-        ControlFlow::Break(())
-    };
-    let _ = depend::solve(input, dependent, (max_len, has_messages), &mut run);
-    end
+        ControlFlow::Continue(operands)
+    }
 }
 
 /// One run: the operands at the place, and whether it came to a new result.
 fn attempt<D: Door>(
     turn: &mut Turn<'_, D>,
-    (id, op): (SeedId, &'static str),
+    op: &'static str,
     bytes: &mut Vec<u8>,
     dependent: &Dependent,
     (known, base): (&[u32], (&[u8], &SiteCounts)),
 ) -> Result<(Option<[u64; 2]>, bool), D::Error> {
-    let Dependent { place, part, .. } = *dependent;
+    let (place, part, origin) = (dependent.place, dependent.part, origin(turn.id, op));
     turn.door.fuzzer_mut().blockers.note_attempt(place.site);
-    let (seen, log) = logged(turn, origin(id, op), bytes, |log| {
+    let (seen, log) = logged(turn, origin, bytes, |log| {
         let mut of_site = log.iter().filter(|comparison| comparison.site == place.site);
         let seen = of_site.nth(place.occurrence as usize);
         let operands = seen.and_then(|comparison| numbers(&comparison, part));
@@ -575,7 +610,7 @@ fn attempt<D: Door>(
         return Ok((operands, true));
     }
     let place = (place, dependent.kind);
-    let is_equal = comes_equal(turn, base, place, (log.view(), bytes, origin(id, op)))?;
+    let is_equal = comes_equal(turn, base, place, (log.view(), bytes, origin))?;
     // What is there now is another one.
     Ok((operands.filter(|_| !is_equal), is_equal))
 }
@@ -586,11 +621,10 @@ mod tests {
 
     #[test]
     fn what_decides_nothing_is_one_part() {
-        let all = |known: &[u32]| Probing::of(&[0; 9], known).parts;
+        let all = |known: &[u32]| parts(&marked(9, known));
         assert_eq!(all(&[0]), [0..1, 1..9]);
         assert_eq!(all(&[0, 4, 5]), [0..1, 1..4, 4..5, 5..6, 6..9]);
         assert_eq!(all(&[8]), [0..8, 8..9]);
-        assert!(Probing::of(&[], &[]).parts.is_empty());
-        assert_eq!(*Probing::of(&[0; 9], &[3, 7]).deciding(), [3, 7]);
+        assert!(parts(&[]).is_empty());
     }
 }
