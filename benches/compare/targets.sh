@@ -19,7 +19,7 @@ ENGINE=${ENGINE--fsanitize=fuzzer}
 # The search is tuned on these; the first four are those of QUICK=1.
 tuning=(cmark libpng lcms2 expat brotli bzip2 cares cjson exif freetype giflib lua mspack pcre2 sqlite tasn1 tiff yaml zlib)
 # And judged on these: nobody looks at what a fuzzer does with one of them, only at the edges in the end.
-judging=(capstone demangle flac flatbuffers jq libconfig libxmp nanosvg plist zstd)
+judging=(capstone demangle flac flatbuffers harfbuzz jq libconfig libxmp nanosvg plist tcpdump zstd)
 targets=("${tuning[@]}" "${judging[@]}")
 
 if [[ ${1:-} == --list ]]; then
@@ -508,7 +508,8 @@ def compress(data, level, checksum):
     for parameter, value in ((100, level), (201, checksum)):
         library.ZSTD_CCtx_setParameter(context, parameter, value)
     room = ctypes.create_string_buffer(len(data) + 1024)
-    return room.raw[:library.ZSTD_compress2(context, room, ctypes.c_size_t(len(room)), data, ctypes.c_size_t(len(data)))]
+    length = library.ZSTD_compress2(context, room, ctypes.c_size_t(len(room)), data, ctypes.c_size_t(len(data)))
+    return room.raw[:length]
 package, seeds, ordinary = map(pathlib.Path, sys.argv[1:])
 text = (package / "lib/README.md").read_bytes()
 (seeds / "text.zst").write_bytes(compress(text[:400], 3, 0))
@@ -896,6 +897,60 @@ PY
   words libxmp 'Extended Module: ' SCRM SCRS SCRI IMPM IMPS IMPI M.K. 8CHN FLT4 M!K! 6CHN OKTASONG CMOD 'FORM' 'if' JN MMD0 MMD1 MMD2 MMD3 DBM0 \
     DMDL 'GDM\xfe' '\xfeGMF' PTMF 'MTM\x10' AMF 'DSMF' 'PSM\xfe' 'PSM ' RIFF 'DSMFSONG' MUSE 'FAR\xfe' '!Scream!\x1a' 'IM10' 'LIQ' 'MAS_UTrack_V00' \
     RTMM 'IIgs' 'Funk' ZXAYEMUL 'Chip' 'D.T.' 'ARCH'
+}
+
+# Packets of the network in 150 protocols.
+tcpdump() {
+  local config header
+  folder=$(unpack tcpdump 'tcpdump-[0-9.]*')
+  header=$(unpack libpcap 'libpcap-[0-9.]*')
+  config=$(config tcpdump config.h <<'END'
+#define HAVE_FCNTL_H 1
+#define HAVE_INTTYPES_H 1
+#define HAVE_MEMORY_H 1
+#define HAVE_NET_IF_H 1
+#define HAVE_OS_IPV6_SUPPORT 1
+#define HAVE_PCAP_PCAP_INTTYPES_H 1
+#define HAVE_STDINT_H 1
+#define HAVE_STDLIB_H 1
+#define HAVE_STRDUP 1
+#define HAVE_STRFTIME 1
+#define HAVE_STRINGS_H 1
+#define HAVE_STRING_H 1
+#define HAVE_STRSEP 1
+#define HAVE_SYS_STAT_H 1
+#define HAVE_SYS_TYPES_H 1
+#define HAVE_UNISTD_H 1
+#define SIZEOF_VOID_P 8
+#define STDC_HEADERS 1
+END
+)
+  # shellcheck disable=SC2046 # one word a file
+  compile tcpdump "$folder" '' -I "$config" -I "$header" -DHAVE_CONFIG_H -D_GNU_SOURCE -w -- addrtostr.c af.c ascii_strcasecmp.c checksum.c cpack.c \
+    gmpls.c in_cksum.c ipproto.c l2vpn.c machdep.c missing/strlcat.c missing/strlcpy.c netdissect-alloc.c netdissect.c nlpid.c ntp.c \
+    oui.c parsenfsfh.c print.c signature.c smbutil.c strtoaddr.c util-print.c $(cd "$folder" && find . -maxdepth 1 -name 'print-*.c' ! -name print-atalk.c | sort)
+  seeds tcpdump "$folder"/tests/{EIGRP_ipv6,RADIUS-port1700,babel_pad1,mpls-ldp-hello,chdlc-slarp,reason_code-10}.pcap
+  ordinary tcpdump "$folder"/tests/{02-sunrise-sunset-esp,3560_CDP,802.1w_rapid_STP,DECnet_Phone,EIGRP_adjacency,HSRP_coup,ikev2four,mpls-traceroute,ppp-invalid-lengths,HDLC,ISIS_p2p_adjacency,OSPFv3_NBMA_adjacencies,babel,forces2,mptcp-v1,resp_2_inline,ieee802.11_exthdr,brcm-tag}.pcap
+  words tcpdump '\xd4\xc3\xb2\xa1\x02\x00\x04\x00' '\x08\x00\x45' '\x86\xdd\x60' '\x81\x00' '\x88\x47' '\x88\xcc' '\x08\x06' '\x00\x89' '\x00\xa1' '\x02\x08' \
+    '\x00\x35' '\x01\xbb' '\x00\xb3' '\x06\x99' '\x01\xf4' '\x12\xb5' '\x88\x8e' '\x88\x63' '\xaa\xaa\x03' '\x42\x42\x03' '\xfe\xfe\x03\x83' '\x02\x86' '\x07\x14' \
+    '\x00\x02\x00\x01'
+}
+
+# Text in a font: tables of rules for glyphs.
+harfbuzz() {
+  local fonts
+  folder=$(unpack harfbuzz 'harfbuzz-[0-9]*dfsg')
+  # -O1: the one file takes minutes else.
+  compile harfbuzz "$folder/src" -lm -O1 -DHB_NO_MT -DNDEBUG -fno-exceptions -fno-threadsafe-statics -w -- harfbuzz.cc
+  fonts=$folder/test/shape/data/in-house/fonts
+  seeds harfbuzz "$fonts"/{1c2c3fc37b2d4c3cb2ef726c6cdaaabd4b7f3eb9,8228d035fcd65d62ec9728fb34f42c63be93a5d3}.ttf
+  seeds harfbuzz "$folder"/test/api/fonts/{chromacheck-colr,meta}.ttf
+  # Every tenth of those that are no larger than other fonts here.
+  # shellcheck disable=SC2046 # one word a file
+  ordinary harfbuzz $(find "$fonts" -name '*.[ot]tf' -size +2k -size -60k | sort | awk 'NR % 8 == 1')
+  words harfbuzz GSUB GPOS GDEF BASE JSTF morx mort kerx kern ankr trak feat lcar opbd cmap glyf loca head hhea hmtx maxp 'OS/2' \
+    post name fvar avar gvar HVAR MVAR VVAR VORG 'CFF ' CFF2 COLR CPAL sbix CBDT CBLC 'SVG ' STAT MATH meta DFLT latn arab deva hebr thai mymr liga \
+    mark mkmk init medi fina rlig calt ccmp kern OTTO true ttcf '\x00\x01\x00\x00'
 }
 
 # Schemas of records: a compiler, and data in JSON for what it has compiled.
