@@ -52,7 +52,7 @@ help:
 	@echo 'make lab         build $(TARGET_DIR)/lab/ffuzz, nearly as fast as a release, seconds after an edit'
 	@echo 'make bench       measure, also against AFL++, which it fetches and builds, and libFuzzer'
 	@echo 'make compare     coverage against AFL++ and libFuzzer at equal CPU time; QUICK=1, BASE=REV, KIND=…, TARGETS=…,'
-	@echo '                 KINDS=…, SEEDS=FOLDER, TIME=…, ROUNDS=…, CORE=…, ROWS=FILE'
+	@echo '                 KINDS=…, SEEDS=ordinary, TIME=…, ROUNDS=…, CORE=…, ROWS=FILE'
 	@echo 'make challenges  executions until tests/challenges/* are solved, beside AFL++ and libFuzzer; TIME=…, SEEDS=…,'
 	@echo '                 NAMES=…, KINDS=…, CORE=…'
 	@echo 'make transparency  programs print the same with -Q and without, on 1000 inputs each; INPUTS=…'

@@ -14,6 +14,7 @@ mod peers;
 mod report;
 mod row;
 mod run;
+mod sets;
 mod statistics;
 
 use std::collections::BTreeMap;
@@ -31,10 +32,13 @@ use kinds::{Fuzzer, Kind};
 use report::{Functions, Report};
 use row::Row;
 use run::{Campaign, Outcome};
+use sets::{NoTarget, Sets};
 
 /// Of every side, so that none is faster by shorter inputs.
 const LONGEST_INPUT: u64 = 4096;
 const QUICK_TARGETS: usize = 4;
+/// Seeds that targets have besides the small ones, as a value of SEEDS and in the name of a row.
+const ORDINARY: &str = "ordinary";
 /// Edges after the seeds count from the first point on; a fuzzer without so many runs has not started.
 const FEWEST_RUNS: u64 = 10;
 
@@ -68,9 +72,9 @@ fn is_wanted(words: &[String]) -> bool {
 }
 
 struct Settings {
+    sets: Sets,
     targets: Vec<String>,
-    /// A folder for each target, instead of its own seeds.
-    seeds: Option<PathBuf>,
+    seeds: Seeds,
     kinds: Vec<Kind>,
     base: Option<String>,
     budget: f64,
@@ -78,6 +82,63 @@ struct Settings {
     core: usize,
     rows: PathBuf,
     folder: PathBuf,
+}
+
+enum Seeds {
+    /// Those that each target has, of a few hundred bytes.
+    Small,
+    /// Those that most targets have, of some KiB.
+    Ordinary,
+    /// A folder for each target in this one.
+    Folder(PathBuf),
+}
+
+impl Seeds {
+    fn of(text: Option<&str>) -> Self {
+        match text {
+            None => Self::Small,
+            Some(ORDINARY) => Self::Ordinary,
+            Some(folder) => Self::Folder(folder.into()),
+        }
+    }
+
+    /// The seeds of a target that is built in `built`.
+    fn folder(&self, target: &str, built: &Path) -> PathBuf {
+        match self {
+            Self::Small => built.join(format!("{target}-seeds")),
+            Self::Ordinary => built.join(format!("{target}-{ORDINARY}")),
+            Self::Folder(folder) => folder.join(target),
+        }
+    }
+
+    /// What a row calls a target with these seeds.
+    fn label(&self, target: &str) -> String {
+        match self {
+            Self::Small => target.to_owned(),
+            Self::Ordinary => format!("{target}+{ORDINARY}"),
+            Self::Folder(folder) => match folder.file_name() {
+                Some(name) => format!("{target}+{}", name.display()),
+                None => target.to_owned(),
+            },
+        }
+    }
+
+    /// Whether all targets have them.
+    fn check(&self, targets: &[String], built: &Path) -> Result<(), Failure> {
+        let lacks = |target: &&String| fs::read_dir(self.folder(target, built)).is_err();
+        let lacking: Vec<&str> = targets.iter().filter(lacks).map(String::as_str).collect();
+        let Some(first) = lacking.first() else { return Ok(()) };
+        Err(match self {
+            Self::Folder(_) => fail(
+                format!("{} is no folder", self.folder(first, built).display()),
+                "SEEDS=FOLDER has a folder of seeds for each of TARGETS",
+            ),
+            _ => fail(
+                format!("there are no {ORDINARY} seeds of {}", lacking.join(", ")),
+                "leave them out, TARGETS=judging has them; or SEEDS=FOLDER, with a folder for each",
+            ),
+        })
+    }
 }
 
 /// Empty is not set: make hands all of them on.
@@ -122,19 +183,14 @@ impl Settings {
                 "give CPU seconds, one or more",
             ));
         }
-        let targets = targets(quick)?;
-        let seeds = setting("SEEDS").map(PathBuf::from);
-        if let Some(seeds) = &seeds {
-            for folder in targets.iter().map(|target| seeds.join(target)) {
-                fs::read_dir(&folder).map_err(|error| {
-                    fail(
-                        format!("{}: {error}", folder.display()),
-                        "SEEDS=FOLDER has a folder of seeds for each of TARGETS",
-                    )
-                })?;
-            }
+        let sets = sets()?;
+        let targets = targets(&sets, quick)?;
+        let seeds = Seeds::of(setting("SEEDS").as_deref().map(str::trim));
+        if matches!(seeds, Seeds::Folder(_)) {
+            seeds.check(&targets, &folder)?;
         }
         Ok(Self {
+            sets,
             targets,
             seeds,
             kinds,
@@ -148,33 +204,29 @@ impl Settings {
     }
 }
 
-/// What a row calls a target with seeds from this folder.
-fn label(target: &str, seeds: Option<&Path>) -> String {
-    match seeds.and_then(Path::file_name) {
-        Some(name) => format!("{target}+{}", name.display()),
-        None => target.to_owned(),
-    }
+/// The names that the script has.
+fn sets() -> Result<Sets, Failure> {
+    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/benches/compare/targets.sh");
+    let list = |set: &[&str]| {
+        let output = Command::new(script).arg("--list").args(set).output();
+        let output = output.map_err(|error| fail(format!("{script}: {error}"), "install bash"))?;
+        Ok(String::from_utf8_lossy(&output.stdout).into_owned())
+    };
+    Ok(Sets::parse(&list(&[])?, &list(&[sets::JUDGING])?))
 }
 
 /// Those of TARGETS, else all, or the first ones.
-fn targets(quick: bool) -> Result<Vec<String>, Failure> {
-    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/benches/compare/targets.sh");
-    let output = Command::new(script).arg("--list").output();
-    let output = output.map_err(|error| fail(format!("{script}: {error}"), "install bash"))?;
-    let text = String::from_utf8_lossy(&output.stdout).into_owned();
-    let all: Vec<String> = text.lines().map(str::to_owned).collect();
+fn targets(sets: &Sets, quick: bool) -> Result<Vec<String>, Failure> {
     let Some(chosen) = setting("TARGETS") else {
-        let count = if quick { QUICK_TARGETS } else { all.len() };
-        return Ok(all.into_iter().take(count).collect());
+        let count = if quick { QUICK_TARGETS } else { sets.all.len() };
+        return Ok(sets.all.iter().take(count).cloned().collect());
     };
-    let chosen: Vec<String> = chosen.split_whitespace().map(str::to_owned).collect();
-    match chosen.iter().find(|name| !all.contains(name)) {
-        Some(name) => Err(fail(
+    sets.named(&chosen).map_err(|NoTarget(name)| {
+        fail(
             format!("there is no target {name}"),
-            &format!("TARGETS= some of: {}", all.join(" ")),
-        )),
-        None => Ok(chosen),
-    }
+            &format!("TARGETS= tuning, judging, or some of: {}", sets.all.join(" ")),
+        )
+    })
 }
 
 struct Compare {
@@ -203,6 +255,7 @@ impl Compare {
         builds.sort_by(|a, b| a.folder.cmp(&b.folder));
         builds.dedup_by(|a, b| a.folder == b.folder);
         builder.targets(&builds, &settings.targets)?;
+        settings.seeds.check(&settings.targets, &neutral.folder)?;
         Ok(Self { settings, kinds, neutral, cmplog })
     }
 
@@ -253,7 +306,7 @@ impl Compare {
 
     /// Seeds go on where the rows of this kind end, so that no campaign is made twice.
     fn campaign(&self, target: &str, kind: &Kind, built: &Built) -> Result<Row, Failure> {
-        let label = label(target, self.settings.seeds.as_deref());
+        let label = self.settings.seeds.label(target);
         let same =
             |row: &&Row| row.target == label && row.kind == kind.name && row.build == built.id;
         let seed = 1 + self.rows().iter().filter(same).map(|row| row.seed).max().unwrap_or(0);
@@ -336,9 +389,8 @@ impl Compare {
     /// Without the variables of whoever runs the benchmark: some of them make a fuzzer slower.
     fn command(&self, target: &str, kind: &Kind, built: &Built, seed: u64, out: &Path) -> Command {
         let program = built.program(target);
-        let beside = |ending: &str| built.folder.join(format!("{target}{ending}"));
-        let own = self.settings.seeds.as_ref().map(|seeds| seeds.join(target));
-        let (seeds, dictionary) = (own.unwrap_or_else(|| beside("-seeds")), beside(".dict"));
+        let seeds = self.settings.seeds.folder(target, &built.folder);
+        let dictionary = built.folder.join(format!("{target}.dict"));
         let lengths = fs::read_dir(&seeds).into_iter().flatten().flatten();
         let lengths = lengths.filter_map(|entry| Some(entry.metadata().ok()?.len()));
         let longest = lengths.max().unwrap_or_default().max(LONGEST_INPUT).to_string();
@@ -402,7 +454,7 @@ impl Compare {
     fn report(&self) -> Result<(), Failure> {
         let rows = row::comparable(self.rows(), self.settings.budget);
         let functions = self.functions(&rows);
-        let report = Report::new(rows);
+        let report = Report::new(rows, self.settings.sets.clone());
         let text = report.text(&functions);
         let [page, picture] =
             ["report.md", "coverage.svg"].map(|name| self.settings.folder.join(name));
@@ -418,7 +470,7 @@ impl Compare {
     fn functions(&self, rows: &[Row]) -> Functions {
         let mut functions = BTreeMap::new();
         for row in rows {
-            let target = row.target.split('+').next().unwrap_or_default();
+            let (target, _) = sets::parts(&row.target);
             let program = self.neutral.program(target);
             if !functions.contains_key(&row.target) && program.exists() {
                 functions.insert(row.target.clone(), symbols(&program));

@@ -5,6 +5,7 @@ use std::fmt::Write;
 
 use super::kinds::{REFERENCE, partner};
 use super::row::{Row, edges};
+use super::sets::{JUDGING, Sets, TUNING, parts};
 use super::statistics::{a12, geometric_mean, mann_whitney, median};
 
 /// Functions named for each pair of kinds on a target.
@@ -15,12 +16,13 @@ pub(super) type Functions = BTreeMap<String, Vec<String>>;
 
 pub(super) struct Report {
     rows: Vec<Row>,
+    sets: Sets,
 }
 
 impl Report {
     /// Rows that [`super::row::comparable`] has left.
-    pub(super) fn new(rows: Vec<Row>) -> Self {
-        Self { rows }
+    pub(super) fn new(rows: Vec<Row>, sets: Sets) -> Self {
+        Self { rows, sets }
     }
 
     fn of(&self, target: &str, kind: &str) -> Vec<&Row> {
@@ -44,7 +46,8 @@ impl Report {
     }
 
     pub(super) fn text(&self, functions: &Functions) -> String {
-        let parts = [self.builds(), self.table(), self.summary(), self.one_sided(functions)];
+        let parts =
+            [self.builds(), self.seeds(), self.table(), self.means(), self.one_sided(functions)];
         parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join("\n")
     }
 
@@ -71,6 +74,18 @@ impl Report {
             );
         }
         text
+    }
+
+    /// Which seeds the campaigns began with.
+    fn seeds(&self) -> String {
+        let targets = self.names(|row| &row.target);
+        let seeds: BTreeSet<&str> = targets.iter().map(|target| parts(target).1).collect();
+        let named = seeds.iter().map(|name| match *name {
+            "" => "the small ones of each target".to_owned(),
+            name => format!("{name} (rows TARGET+{name})"),
+        });
+        let named: Vec<String> = named.collect();
+        if named.is_empty() { String::new() } else { format!("Seeds: {}.\n", named.join("; ")) }
     }
 
     fn table(&self) -> String {
@@ -107,14 +122,30 @@ impl Report {
         text
     }
 
-    /// Over all targets that both kinds have.
-    fn summary(&self) -> String {
+    /// Of each set by itself, if there are targets of both.
+    fn means(&self) -> String {
+        let all = self.names(|row| &row.target);
+        let set = |set: &str| -> Vec<String> {
+            all.iter().filter(|target| self.sets.of(target) == set).cloned().collect()
+        };
+        let (judging, tuning) = (set(JUDGING), set(TUNING));
+        if judging.is_empty() || tuning.is_empty() {
+            return self.summary(&all);
+        }
+        format!(
+            "The judging set:\n\n{}\nThe tuning set:\n\n{}",
+            self.summary(&judging),
+            self.summary(&tuning)
+        )
+    }
+
+    /// Over those of these targets that both kinds have.
+    fn summary(&self, targets: &[String]) -> String {
         let mut text = String::from(
             "| kind | against | targets | geometric mean of ratios | better, p < 0.05 | worse, p < 0.05 |\n|---|---|---|---|---|---|\n",
         );
         for (kind, other) in self.pairs() {
-            let samples: Vec<(Vec<f64>, Vec<f64>)> = self
-                .names(|row| &row.target)
+            let samples: Vec<(Vec<f64>, Vec<f64>)> = targets
                 .iter()
                 .map(|target| (self.edges(target, &kind), self.edges(target, &other)))
                 .filter(|(own, theirs)| !own.is_empty() && !theirs.is_empty())

@@ -58,7 +58,9 @@ compile() {
   while [[ $1 != -- ]]; do flags+=("$1"); shift; done
   shift
   work=$(mktemp -d)
-  [[ ! -e $harnesses/$name.c ]] || harness="$harnesses/$name.c $ENGINE"
+  for file in "$harnesses/$name".{c,cc}; do
+    [[ ! -e $file ]] || harness="$file $ENGINE"
+  done
   # shellcheck disable=SC2086 # several words each
   for file in "$@"; do
     $CC $CFLAGS -I "$folder" "${flags[@]}" -c "$folder/$file" -o "$work/${file//\//_}.o"

@@ -8,11 +8,14 @@ mod kinds;
 mod report;
 #[path = "../../benches/compare/row.rs"]
 mod row;
+#[path = "../../benches/compare/sets.rs"]
+mod sets;
 #[path = "../../benches/compare/statistics.rs"]
 mod statistics;
 
 use kinds::{Fuzzer, Kind, wanted};
 use report::Report;
+use sets::{JUDGING, NoTarget, Sets, TUNING};
 use statistics::{a12, geometric_mean, mann_whitney, median};
 
 const ROWS: &str = include_str!("../data/compare/rows.jsonl");
@@ -84,7 +87,7 @@ fn only_rows_of_the_newest_builds_are_compared() {
 
 #[test]
 fn the_report_says_who_reaches_more_and_where() {
-    let report = Report::new(row::comparable(row::parse(ROWS).0, 20.0));
+    let report = Report::new(row::comparable(row::parse(ROWS).0, 20.0), Sets::default());
     let names = |target: &str| -> Vec<String> {
         (0..16).map(|edge| format!("{target}{}", edge / 8)).collect()
     };
@@ -96,6 +99,7 @@ fn the_report_says_who_reaches_more_and_where() {
         "| alpha | ffuzz | 4 | 10 (8 to 11) | 125 | | |  |",
         "| alpha | afl | 4 | 6 (4 to 6) | 125 | 0.579 | 0.00 | 0.029 |",
         "| beta | afl | 4 | 8 (8 to 8) | 125 | 2.000 | 1.00 | 0.029 |",
+        "Seeds: the small ones of each target.",
         "| afl | ffuzz | 2 | 1.076 | 1 | 1 |",
         "| alpha | afl | 0 | ffuzz | 7 | –; alpha1 5, alpha0 2 |",
         "| beta | afl | 4 | ffuzz | 0 | beta0 4; – |",
@@ -106,10 +110,53 @@ fn the_report_says_who_reaches_more_and_where() {
 }
 
 #[test]
+fn each_set_has_a_mean_of_its_own_the_judging_set_first() {
+    let mut rows = row::comparable(row::parse(ROWS).0, 20.0);
+    for row in rows.iter_mut().filter(|row| row.target == "beta") {
+        row.target = "beta+ordinary".into();
+    }
+    let text = Report::new(rows, Sets::parse("alpha\nbeta\n", "beta\n")).text(&BTreeMap::new());
+    let place = |part: &str| text.find(part).unwrap_or_else(|| panic!("no {part} in\n{text}"));
+    let places = [
+        "Seeds: the small ones of each target; ordinary (rows TARGET+ordinary).",
+        "The judging set:",
+        "| afl | ffuzz | 1 | 2.000 | 1 | 0 |",
+        "The tuning set:",
+        "| afl | ffuzz | 1 | 0.579 | 0 | 1 |",
+    ]
+    .map(place);
+    assert!(places.is_sorted(), "{text}");
+}
+
+#[test]
+fn a_set_stands_for_its_targets() {
+    let sets = Sets::parse("a\nb\nc\n", "b\nc\n");
+    let named = |words| sets.named(words).map(|names| names.join(" "));
+    assert_eq!(named("judging").unwrap(), "b c");
+    assert_eq!(named("c tuning judging").unwrap(), "c a b");
+    assert_eq!(named("a d"), Err(NoTarget("d".into())));
+    assert_eq!(["b+ordinary", "a"].map(|target| sets.of(target)), [JUDGING, TUNING]);
+}
+
+#[test]
+fn the_script_has_each_target_in_one_set() {
+    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/benches/compare/targets.sh");
+    let list = |words: &[&str]| {
+        let output = std::process::Command::new(script).arg("--list").args(words).output().unwrap();
+        String::from_utf8(output.stdout).unwrap()
+    };
+    let (all, tuning, judging) = (list(&[]), list(&[TUNING]), list(&[JUDGING]));
+    assert_eq!(all, tuning.clone() + &judging);
+    assert!(judging.lines().count() >= 10 && !judging.lines().any(|name| tuning.contains(name)));
+    assert!(all.starts_with("cmark\nlibpng\nlcms2\nexpat\n"), "those of QUICK=1: {all}");
+}
+
+#[test]
 fn the_picture_has_a_chart_a_target_and_a_line_a_kind() {
-    let picture = Report::new(row::comparable(row::parse(ROWS).0, 20.0)).picture();
+    let rows = row::comparable(row::parse(ROWS).0, 20.0);
+    let picture = Report::new(rows, Sets::default()).picture();
     assert_eq!(picture.matches("<polyline").count(), 4);
     assert!(picture.contains(">alpha</text>") && picture.contains(">beta</text>"));
     assert!(!picture.contains("NaN") && !picture.contains("inf"));
-    assert!(Report::new(vec![]).picture().ends_with("</svg>\n"));
+    assert!(Report::new(vec![], Sets::default()).picture().ends_with("</svg>\n"));
 }
