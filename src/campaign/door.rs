@@ -21,6 +21,7 @@ use crate::engine::fuzzer::admit::{
 };
 use crate::engine::fuzzer::door::{Door, DoorError, Part, Run};
 use crate::engine::mutate::Candidate;
+use crate::engine::schedule::ledger::{Effort, IMPORT_SLICE, Purpose};
 use crate::event::{Outcome, StopReason};
 use crate::fleet::control::{Answer, Command, Incoming, Order};
 use crate::mutators::Mutators;
@@ -279,13 +280,19 @@ impl Campaign {
 
     /// Takes in what other fuzzers have found, for a share of the time.
     fn import_if_due(&mut self) -> Result<(), CampaignError> {
-        let start = Instant::now();
+        let wall = |campaign: &Self| Effort { runs: 0, time: campaign.elapsed() };
+        let (start, now) = (Instant::now(), wall(self));
+        let account = &mut self.fuzzer.ledger[Purpose::Imports];
         let Some(imports) = &mut self.imports else { return Ok(()) };
-        let Some(end) = imports.begin_turn(start, &mut self.outside) else { return Ok(()) };
-        while Instant::now() < end && self.import_next()? {}
-        let spent = start.elapsed();
-        self.imports.iter_mut().for_each(|imports| imports.end_turn(spent));
-        self.outside.statistics.sync += spent;
+        if !account.has_some(now) {
+            return Ok(());
+        }
+        account.open(now);
+        imports.look_if_due(&mut self.outside);
+        while start.elapsed() < IMPORT_SLICE && self.import_next()? {}
+        let end = wall(self);
+        self.fuzzer.ledger[Purpose::Imports].close(end);
+        self.outside.statistics.sync += start.elapsed();
         Ok(())
     }
 

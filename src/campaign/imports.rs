@@ -8,39 +8,23 @@ use crate::disk::sync::{Import, Peers, Position};
 
 /// Between two checks of the other queues: a find arrives within two seconds.
 const LOOK: Duration = Duration::from_millis(500);
-/// Imports are a quarter of the time at most: then own work has its turn, for three times as long.
-const SLICE: Duration = Duration::from_millis(50);
-const REST: u32 = 3;
-
 /// The other fuzzers, and when it is their turn.
 #[derive(Debug)]
 pub(super) struct Imports {
     peers: Peers,
     next_look: Instant,
-    next_turn: Instant,
 }
 
 impl Imports {
     pub(super) fn new(peers: Peers) -> Self {
-        let now = Instant::now();
-        Self { peers, next_look: now, next_turn: now }
+        Self { peers, next_look: Instant::now() }
     }
 
-    /// It is the turn of what waits; until when, if so. The other queues are checked if it is time for that.
-    pub(super) fn begin_turn(&mut self, now: Instant, outside: &mut Outside) -> Option<Instant> {
-        if now < self.next_turn {
-            return None;
-        }
-        if now >= self.next_look {
+    /// Checks the other queues if it is time for that.
+    pub(super) fn look_if_due(&mut self, outside: &mut Outside) {
+        if Instant::now() >= self.next_look {
             self.look(outside);
         }
-        Some(now + SLICE)
-    }
-
-    /// The turn has taken so long: own work is next.
-    pub(super) fn end_turn(&mut self, spent: Duration) {
-        let rest = if spent < SLICE { LOOK } else { spent * REST };
-        self.next_turn = Instant::now() + rest;
     }
 
     /// Looks for what is new in the other queues.

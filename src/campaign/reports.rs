@@ -128,7 +128,7 @@ impl Reports {
             coverage: statistics.coverage(fuzzer),
             finds: statistics.finds(fuzzer, self.triage.as_mut()),
             turn: statistics.turn(fuzzer),
-            search: snapshot::search(fuzzer),
+            search: snapshot::search(fuzzer, statistics.started.elapsed()),
             setup: Setup {
                 guided_by_domains: fuzzer.guided(),
                 schedule: fuzzer.scheduler.schedule().name().into(),

@@ -13,9 +13,9 @@ use ffuzz_engine::corpus::SeedId;
 
 pub use bus::{EventBus, EventSink};
 pub use snapshot::{
-    Control, Corpus, Coverage, Cycles, DomainStatus, Finds, Injected, MutatorStatus, Resources,
-    Runs, Search, Setup, Shares, Snapshot, SnapshotUse, StageYield, Times, Turn, Undelivered,
-    WorkerStatus, join,
+    Control, Corpus, Coverage, Cycles, DomainStatus, Finds, Injected, MutatorStatus, PartOfTime,
+    Resources, Runs, Search, Setup, Shares, Snapshot, SnapshotUse, StageYield, Times, Turn,
+    Undelivered, WorkerStatus, join,
 };
 
 /// Something that happened. Not one per execution: those are counters in [`Snapshot`].

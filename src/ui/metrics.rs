@@ -8,8 +8,8 @@ use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use ffuzz_event::{
-    Control, Corpus, Coverage, Cycles, DomainStatus, Event, EventSink, Finds, Resources, Runs,
-    Search, Shares, Snapshot, StageYield, Times, WorkerStatus,
+    Control, Corpus, Coverage, Cycles, DomainStatus, Event, EventSink, Finds, PartOfTime,
+    Resources, Runs, Search, Shares, Snapshot, StageYield, Times, WorkerStatus,
 };
 use http::MetricsServer;
 
@@ -173,6 +173,7 @@ fn text(s: &Snapshot) -> String {
     one(&mut out, RESOURCES, &s.resources);
     one(&mut out, SEARCH, &s.search);
     shares(&mut out, &s.resources.shares);
+    parts(&mut out, &s.search.parts);
     table(
         &mut out,
         STAGE,
@@ -203,6 +204,13 @@ fn shares(out: &mut String, shares: &Shares) {
         if let Some(percent) = percent {
             sample(out, "time_ratio", &[("part", part)], percent / 100.0);
         }
+    }
+}
+
+fn parts(out: &mut String, parts: &[PartOfTime]) {
+    family(out, "part_ratio", "Part of the time that parts with a share of it have taken");
+    for PartOfTime { name, used, .. } in parts {
+        sample(out, "part_ratio", &[("part", name)], used / 100.0);
     }
 }
 

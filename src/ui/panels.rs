@@ -337,7 +337,28 @@ fn strategies(frame: &mut Frame<'_>, area: Rect, search: &Search) {
             ]
         }))
     });
-    panel(frame, area, "fuzzing strategy yields", lines.collect());
+    let mut lines: Vec<Line<'_>> = lines.collect();
+    if lines.len() < usize::from(area.height.saturating_sub(2)) && !search.parts.is_empty() {
+        lines.push(parts(search, area.width.saturating_sub(2).into()));
+    }
+    panel(frame, area, "fuzzing strategy yields", lines);
+}
+
+/// What parts of the search have taken of their shares of the time: those that `width` has room for.
+fn parts(search: &Search, width: usize) -> Line<'static> {
+    let (head, mut text) = (format!("{:>11} : ", "time"), String::new());
+    for part in &search.parts {
+        let comma = if text.is_empty() { "" } else { ", " };
+        let name = part.name.replace('_', " ");
+        let next = format!("{comma}{name} {:.1}/{:.0}%", part.used, part.share);
+        if head.len() + text.len() + next.len() <= width {
+            text += &next;
+        }
+    }
+    Line::from(vec![
+        Span::styled(head, Style::new().fg(Color::Gray)),
+        Span::styled(text, Style::new().add_modifier(Modifier::BOLD)),
+    ])
 }
 
 fn trim(search: &Search) -> String {

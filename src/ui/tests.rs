@@ -5,8 +5,8 @@ use super::*;
 use ffuzz_engine::corpus::SeedId;
 use ffuzz_event::{
     BlockedComparison, Corpus, Coverage, Cycles, DomainStatus, Event, Finds, MutatorStatus,
-    Pointer, Resources, Runs, Search, Setup, Shares, Snapshot, Source, StageYield, StopReason,
-    Times, Turn, WorkerStatus,
+    PartOfTime, Pointer, Resources, Runs, Search, Setup, Shares, Snapshot, Source, StageYield,
+    StopReason, Times, Turn, WorkerStatus,
 };
 use ratatui::Terminal;
 use ratatui::backend::TestBackend;
@@ -76,6 +76,10 @@ fn sample(domains: usize) -> Snapshot {
             ],
             trimmed_percent: 17.25,
             trim_execs: 5_000,
+            parts: vec![
+                PartOfTime { name: "comparisons".into(), used: 9.31, share: 10.0 },
+                PartOfTime { name: "second_runs".into(), used: 0.0, share: 10.0 },
+            ],
             ..Search::default()
         },
         setup: Setup {

@@ -8,12 +8,13 @@ use crate::crashes::triage::Follower;
 use crate::engine::coverage;
 use crate::engine::executor::{SnapshotRuns, Spent};
 use crate::engine::fuzzer::Fuzzer;
+use crate::engine::schedule::ledger::{Effort, Purpose};
 use crate::event::{
-    Corpus, Coverage, Cycles, DomainStatus, Finds, Resources, Runs, Search, Shares, Snapshot,
-    SnapshotUse, Times, Turn,
+    Corpus, Coverage, Cycles, DomainStatus, Finds, PartOfTime, Resources, Runs, Search, Shares,
+    Snapshot, SnapshotUse, Times, Turn,
 };
 use crate::mutators::Mutators;
-use crate::sys::process;
+use crate::sys::{load, process};
 
 fn percent(part: u64, whole: u64) -> f64 {
     if whole == 0 { 0.0 } else { part as f64 * 100.0 / whole as f64 }
@@ -204,7 +205,29 @@ impl Statistics {
 }
 
 /// What the stages brought, and what trimming did.
-pub(in crate::campaign) fn search(fuzzer: &Fuzzer<Mutators>) -> Search {
+/// What the accounts of the ledger have taken. `elapsed`: wall time.
+fn parts(fuzzer: &Fuzzer<Mutators>, elapsed: Duration) -> Vec<PartOfTime> {
+    let effort = fuzzer.effort();
+    let own = Effort { time: load::thread_clock().unwrap_or_default(), runs: 0 };
+    let wall = Effort { time: elapsed, runs: 0 };
+    let part = |purpose: Purpose| {
+        let all = match purpose {
+            Purpose::Comparisons | Purpose::Lengths | Purpose::Trimming => effort.and(own),
+            Purpose::SecondRuns | Purpose::Imports => wall,
+            Purpose::Sanitizers => effort,
+        };
+        let account = &fuzzer.ledger[purpose];
+        let used = account.used(all).time.as_secs_f64() / all.time.as_secs_f64().max(0.001);
+        PartOfTime { name: account.name.into(), used: used * 100.0, share: account.share * 100.0 }
+    };
+    let is_there = |purpose: &Purpose| match purpose {
+        Purpose::Sanitizers => fuzzer.sidecars().is_some(),
+        _ => true,
+    };
+    Purpose::ALL.into_iter().filter(is_there).map(part).collect()
+}
+
+pub(in crate::campaign) fn search(fuzzer: &Fuzzer<Mutators>, elapsed: Duration) -> Search {
     let (before, after) = fuzzer.progress.trim_bytes;
     Search {
         havoc_expansion: 0,
@@ -212,6 +235,7 @@ pub(in crate::campaign) fn search(fuzzer: &Fuzzer<Mutators>) -> Search {
         stages: fuzzer.progress.yields.clone(),
         trimmed_percent: percent(before - after, before),
         trim_execs: fuzzer.progress.trim_execs,
+        parts: parts(fuzzer, elapsed),
     }
 }
 

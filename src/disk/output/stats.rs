@@ -12,8 +12,8 @@ use std::time::{Duration, Instant};
 
 use super::{OutputError, replace_file};
 use ffuzz_event::{
-    Corpus, Coverage, Cycles, DomainStatus, Event, EventSink, Finds, MutatorStatus, Resources,
-    Runs, Search, Shares, Snapshot, SnapshotUse, Times, Turn,
+    Corpus, Coverage, Cycles, DomainStatus, Event, EventSink, Finds, MutatorStatus, PartOfTime,
+    Resources, Runs, Search, Shares, Snapshot, SnapshotUse, Times, Turn,
 };
 use ffuzz_sys::{file, underway};
 
@@ -180,6 +180,9 @@ fn edges(out: &mut Lines, coverage: &Coverage) {
 
 fn search(out: &mut Lines, search: &Search) {
     out.add("havoc_expansion", search.havoc_expansion);
+    for PartOfTime { name, used, share } in &search.parts {
+        out.add(&format!("part_{name}"), format_args!("{used:.2}% of {share:.0}%"));
+    }
     out.add("auto_dict_entries", search.dictionary_entries);
     out.add("testcache_size", 0);
     out.add("testcache_count", 0);

@@ -22,12 +22,11 @@ use crate::executor::ExitKind;
 use crate::feedback::{Finding, Verdict};
 use crate::mutate::Candidate;
 use crate::mutate::foreign::ForeignMutators;
+use crate::schedule::ledger::{Effort, FIRST_WAITS, Purpose};
 
 /// Time after which a slow input is called a hang, unless the user says otherwise; AFL's second.
 pub const HANG_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// Time that new timeouts may cost in addition to a tenth of the campaign's, so that the first are run again at once.
-const FIRST_WAITS: Duration = Duration::from_secs(3);
 /// Timeouts, and cut runs, that wait for that time.
 const MOST_DOUBTFUL: usize = 64;
 
@@ -64,8 +63,6 @@ impl Default for AdmissionOptions {
 pub struct Admission {
     pub options: AdmissionOptions,
     doubtful: VecDeque<Doubtful>,
-    /// Spent on second runs of timeouts.
-    waited: Duration,
 }
 
 /// An input that took too long in a new way.
@@ -78,28 +75,13 @@ struct Doubtful {
 
 impl Admission {
     pub(super) fn new(options: AdmissionOptions) -> Self {
-        Self { options, doubtful: VecDeque::new(), waited: Duration::ZERO }
-    }
-
-    /// Time of second runs of timeouts: their share is their own, not that of the stage that met them.
-    pub(super) fn waited(&self) -> Duration {
-        self.waited
+        Self { options, doubtful: VecDeque::new() }
     }
 
     /// Timeouts of a new kind that were not run again yet.
     #[must_use]
     pub fn doubtful_timeouts(&self) -> usize {
         self.doubtful.iter().filter(|doubtful| !doubtful.was_cut).count()
-    }
-
-    /// No more than a tenth of the time is spent on waiting, because endless loops look promising, too.
-    fn has_time(&self, elapsed: Duration) -> bool {
-        self.waited <= elapsed / 10
-    }
-
-    /// The same, and the first few at once.
-    fn may_wait(&self, elapsed: Duration) -> bool {
-        self.waited <= FIRST_WAITS + elapsed / 10
     }
 
     /// It is run again as soon as there is time for it.
@@ -354,8 +336,8 @@ fn keep_hang<D: Door>(
     door.timed_out();
     let lost = Outcome { hang: true, ..Outcome::default() };
     let unique = unique && door.takes_hangs();
-    let (elapsed, fuzzer) = (door.elapsed(), door.fuzzer_mut());
-    let may_wait = fuzzer.admission.may_wait(elapsed);
+    let may_wait = may_run_again(door, false);
+    let fuzzer = door.fuzzer_mut();
     let promising = fuzzer.guided() && !gains.is_empty() && may_wait;
     if !unique && !promising {
         return Ok(lost);
@@ -388,14 +370,19 @@ fn keep_cut<D: Door>(door: &mut D, candidate: &Candidate, unique: bool) {
     }
 }
 
+/// Whether there is time for a second run. What is had at first is for timeouts: most runs that were cut are not one.
+fn may_run_again<D: Door>(door: &D, was_cut: bool) -> bool {
+    let account = &door.fuzzer().ledger[Purpose::SecondRuns];
+    let piece = if was_cut { FIRST_WAITS } else { Duration::ZERO };
+    let elapsed = Effort { runs: 0, time: door.elapsed() };
+    account.may(elapsed, true, Effort { runs: 0, time: piece })
+}
+
 /// Runs again what was put off, as far as there is time for it.
 pub(super) fn look_at_doubtful<D: Door>(door: &mut D) -> Result<(), D::Error> {
     while let Some(next) = door.fuzzer().admission.doubtful.front() {
-        let (was_cut, elapsed) = (next.was_cut, door.elapsed());
-        let admission = &door.fuzzer().admission;
-        let has_time =
-            if was_cut { admission.has_time(elapsed) } else { admission.may_wait(elapsed) };
-        if !has_time || door.is_over() {
+        let was_cut = next.was_cut;
+        if !may_run_again(door, was_cut) || door.is_over() {
             break;
         }
         let fuzzer = door.fuzzer_mut();
@@ -424,7 +411,9 @@ fn look_again<D: Door>(
     let seen = door.run(Run { timeout, judging, ..Run::of(&candidate.bytes) });
     // An executor may verify a hang by runs of its own, each as long.
     let waited = spent(door).saturating_sub(before);
-    door.fuzzer_mut().admission.waited += waited;
+    // Their share is their own, not that of the stage that met them.
+    let account = &mut door.fuzzer_mut().ledger[Purpose::SecondRuns];
+    account.spend(Effort { runs: 1, time: waited });
     let (exit, verdict, duration) = match seen {
         Err(error) if error.is_interruption() => (ExitKind::Hang, None, door.fuzzer().timeout()),
         seen => {

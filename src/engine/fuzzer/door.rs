@@ -26,6 +26,7 @@ use crate::feedback::{Finding, Judge, Verdict};
 use crate::mutate::Candidate;
 use crate::mutate::foreign::ForeignMutators;
 use crate::options::Strategy;
+use crate::schedule::ledger::Purpose;
 
 /// What a run did: its path and, if domains are watched, a hash of all their values.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -375,13 +376,14 @@ pub trait Door: Sized + 'static {
     fn inspect(&mut self, candidate: &Candidate) -> Result<(), Self::Error> {
         let mut build = 0;
         loop {
-            let Fuzzer { runner, sidecars: Some(sidecars), .. } = self.fuzzer_mut() else {
+            let Fuzzer { runner, sidecars: Some(sidecars), ledger, .. } = self.fuzzer_mut() else {
                 return Ok(());
             };
             if build >= sidecars.count() {
                 return Ok(());
             }
-            let finding = match sidecars.run(build, &candidate.bytes, runner.settings().timeout) {
+            let (timeout, account) = (runner.settings().timeout, &mut ledger[Purpose::Sanitizers]);
+            let finding = match sidecars.run(build, &candidate.bytes, timeout, account) {
                 Ok(Inspection::Fine) => None,
                 Ok(Inspection::Judged(finding)) => finding,
                 Ok(Inspection::Uncounted(exit)) => {

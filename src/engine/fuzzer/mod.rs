@@ -26,6 +26,7 @@ use super::mutate::Rng;
 use super::mutate::dictionary::Dictionary;
 use super::mutate::foreign::ForeignMutators;
 use super::runner::{Runner, Runs};
+use super::schedule::ledger::{Effort, Ledger, Purpose};
 use super::schedule::{Budget, ScheduleOptions, Scheduler};
 use crate::options::{MutationOptions, Wanted};
 
@@ -60,6 +61,7 @@ pub struct Fuzzer<M> {
     pub mutation: MutationOptions,
     pub foreign_only: bool,
     pub admission: Admission,
+    pub ledger: Ledger,
     sidecars: Option<Sidecars>,
     guides: bool,
     /// A run that takes long may be what it looks for.
@@ -84,9 +86,11 @@ impl<M: ForeignMutators> Fuzzer<M> {
         let wants_slow = guides_slowly || judge.accepts(ExitKind::Hang);
         let scheduler = Scheduler::new(schedule, target.map_size(), target.domains());
         runner.settings_mut().watch_domains |= judge.watches_domains();
+        let ledger = Ledger::new(mutation.length_share);
         Self {
             runner,
             judge,
+            ledger,
             mutators,
             corpus: Corpus::default(),
             scheduler,
@@ -297,21 +301,22 @@ impl<M: ForeignMutators> Fuzzer<M> {
         self.scheduler.uses_measured_times() && !self.target().spent().whole().is_zero()
     }
 
-    /// Whether there are sanitizer builds, and they may run an input now.
+    /// Whether there are sanitizer builds, and they may run an input now. Else a new path stays new for later.
     pub(super) fn may_inspect(&self) -> bool {
-        let sidecars = self.sidecars.as_ref();
-        sidecars.is_some_and(|sidecars| sidecars.may_run(self.effort(), self.counts_time()))
+        let account = &self.ledger[Purpose::Sanitizers];
+        self.sidecars.is_some() && account.may(self.effort(), self.counts_time(), Effort::ZERO)
     }
 
     /// What was done so far, by the target and by the build that logs.
-    pub(super) fn effort(&self) -> Effort {
+    pub fn effort(&self) -> Effort {
         let both = [Some(self.target()), self.runner.logger()];
         let mut effort = Effort { runs: 0, time: Duration::ZERO };
         for info in both.into_iter().flatten() {
             effort.runs += info.execs();
             effort.time += info.spent().whole();
         }
-        effort.time = effort.time.saturating_sub(self.admission.waited());
+        let waited = self.ledger[Purpose::SecondRuns].used(Effort::ZERO);
+        effort.time = effort.time.saturating_sub(waited.time);
         effort
     }
 
@@ -328,26 +333,6 @@ impl<M: ForeignMutators> Fuzzer<M> {
     pub fn pick(&mut self) -> Option<SeedId> {
         self.scheduler.cull(&mut self.corpus);
         self.scheduler.pick(&self.corpus, &mut self.rng)
-    }
-}
-
-/// Runs of a search, and their time.
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Effort {
-    pub(super) runs: u64,
-    pub(super) time: Duration,
-}
-
-impl Effort {
-    /// What was done since then. A build that was left out takes its runs along.
-    pub(super) fn since(self, before: Self) -> Self {
-        let runs = self.runs.saturating_sub(before.runs);
-        Self { runs, time: self.time.saturating_sub(before.time) }
-    }
-
-    /// Both together.
-    pub(super) fn and(self, other: Self) -> Self {
-        Self { runs: self.runs + other.runs, time: self.time + other.time }
     }
 }
 

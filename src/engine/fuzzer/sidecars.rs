@@ -8,15 +8,9 @@ use std::time::Duration;
 use crate::coverage::{self, Classes, map_hash};
 use crate::executor::{Executor, ExitKind, Observation, RunError};
 use crate::feedback::{Finding, Judge};
-use crate::fuzzer::Effort;
 use crate::options::Inspected;
 use crate::runner::SLOWER;
-
-/// If times do not count, a run in a sanitizer build counts as this number of runs of the target, most of which are in
-/// batches.
-const RUNS_OF_A_RUN: u64 = 8;
-/// Runs that are due in any case: a search begins with many new paths.
-const FREE_RUNS: u64 = 100;
+use crate::schedule::ledger::{Account, Effort};
 
 /// The builds, and which paths they have seen.
 pub struct Sidecars {
@@ -106,26 +100,32 @@ impl Sidecars {
         Some(map_hash(run.edges, classes))
     }
 
-    /// Whether they have taken at most half of the time of a search, or an eighth of its runs if times do not count. Else
-    /// a new path stays new for later.
-    pub(super) fn may_run(&self, search: Effort, counts_time: bool) -> bool {
-        match counts_time {
-            true => self.spent() <= search.time,
-            false => self.execs() <= FREE_RUNS + search.runs / RUNS_OF_A_RUN,
-        }
-    }
-
     /// Whether the builds have not seen this path; from now on they have.
     pub(super) fn is_new(&mut self, path: u64) -> bool {
         self.seen.insert(path)
     }
 
-    fn spent(&self) -> Duration {
-        self.builds.iter().map(|build| build.executor.info().spent().whole()).sum()
+    /// What all builds have done.
+    fn effort(&self) -> Effort {
+        let of = |build: &Sidecar| build.executor.info().spent().whole();
+        Effort { runs: self.execs(), time: self.builds.iter().map(of).sum() }
     }
 
-    /// Runs an input in one of the builds. `timeout` is that of the target.
+    /// Runs an input in one of the builds, which `account` pays. `timeout` is that of the target.
     pub(super) fn run(
+        &mut self,
+        build: usize,
+        input: &[u8],
+        timeout: Duration,
+        account: &mut Account,
+    ) -> Result<Inspection, RunError> {
+        let before = self.effort();
+        let result = self.inspect(build, input, timeout);
+        account.spend(self.effort().since(before));
+        result
+    }
+
+    fn inspect(
         &mut self,
         build: usize,
         input: &[u8],

@@ -6,6 +6,7 @@ pub(crate) mod bandit;
 mod energy;
 mod favored;
 mod guide;
+pub mod ledger;
 mod pending;
 mod weights;
 

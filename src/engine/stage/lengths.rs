@@ -3,10 +3,9 @@
 
 use std::collections::HashMap;
 
-use super::share::{Left, Stop, taken};
+use super::share::{Stop, close, may, open};
 use super::{Stage, StageEnd, Turn};
 use crate::corpus::{Length, Origin, Step};
-use crate::fuzzer::Effort;
 use crate::fuzzer::door::{Door, Run};
 use crate::messages;
 use crate::mutate::buffer::Buffer;
@@ -14,6 +13,7 @@ use crate::mutate::foreign::ForeignMutators;
 use crate::mutate::lengths::suspects;
 use crate::mutate::{Candidate, is_text};
 use crate::schedule::Budget;
+use crate::schedule::ledger::{Effort, Purpose, SLICE};
 
 /// Widths of numbers, bytes.
 const WIDTHS: [usize; 4] = [8, 4, 2, 1];
@@ -43,7 +43,6 @@ const BEYOND: [usize; 4] = [2, 4, 8, 12];
 
 #[derive(Default)]
 pub(super) struct Lengths {
-    spent: Effort,
     /// Runs, and numbers that were found, for each of [`WIDTHS`].
     by_width: [(u64, u64); WIDTHS.len()],
 }
@@ -65,12 +64,11 @@ impl<D: Door> Stage<D> for Lengths {
             && !is_text
             && seed.data.len() <= LONGEST
             && fuzzer.mutation.length_share > 0.0
-            && Left::of(*door, self.spent, fuzzer.mutation.length_share).has_slice()
+            && may(*door, Purpose::Lengths, SLICE)
     }
 
     fn run(&mut self, Turn { door, id, shared }: &mut Turn<'_, D>) -> Result<StageEnd, D::Error> {
         let (id, door) = (*id, &mut **door);
-        let taken_before = taken(door);
         let fuzzer = door.fuzzer_mut();
         let Some(budget) = fuzzer.budget(id) else { return Ok(StageEnd::TurnOver) };
         fuzzer.limit_mutants_of(id);
@@ -81,20 +79,18 @@ impl<D: Door> Stage<D> for Lengths {
         let candidate = Candidate { bytes: Vec::new(), origin };
         let edges = fuzzer.corpus[id].trace.to_vec();
         let budget = budget.longest();
-        let spent = self.spent;
-        let limit = Limit { spent, begin, taken_before, budget };
-        let mut trial = Trial { door: &mut *door, candidate, edges, runs: 0, limit };
+        open(door, Purpose::Lengths);
+        let mut trial = Trial { door: &mut *door, candidate, edges, runs: 0, begin, budget };
         // The words of messages are kept right as well, and no others are looked for in their place.
         let has_messages = trial.door.fuzzer().mutation.messages;
         let mut found: Vec<Length> =
             messages::framing(&input).take_while(|_| has_messages).collect();
         let end = measure(&mut trial, &input, (&mut self.by_width, &mut found));
-        let done = taken(door).since(taken_before);
+        close(door, Purpose::Lengths);
         let fuzzer = door.fuzzer_mut();
         found.retain(|length| !messages::is_framing(length));
         // Also what was found until a stop.
         shared.note_lengths(id, found.into());
-        self.spent = self.spent.and(done);
         fuzzer.progress.yield_of("lengths").execs += fuzzer.target().execs() - execs;
         match end {
             Ok(()) | Err(Stop::Spent) => Ok(StageEnd::Finished),
@@ -110,14 +106,6 @@ struct Trial<'a, D> {
     candidate: Candidate,
     edges: Vec<u32>,
     runs: u64,
-    limit: Limit,
-}
-
-/// When the work on a seed ends.
-struct Limit {
-    /// By the stage so far, and what the search has taken then.
-    spent: Effort,
-    taken_before: Effort,
     begin: Effort,
     budget: Budget,
 }
@@ -128,13 +116,10 @@ impl<D: Door> Trial<'_, D> {
         if self.door.between_batches()? {
             return Err(Stop::TurnOver);
         }
-        let (fuzzer, limit) = (self.door.fuzzer(), &self.limit);
-        let done = fuzzer.effort().since(limit.begin);
-        let used = limit.spent.and(taken(self.door).since(limit.taken_before));
-        let left = Left::of(self.door, used, fuzzer.mutation.length_share);
+        let done = self.door.fuzzer().effort().since(self.begin);
         let is_spent = self.runs >= MOST_RUNS
-            || limit.budget.is_used(done.runs, done.time)
-            || left.is_used_by(Effort::default());
+            || self.budget.is_used(done.runs, done.time)
+            || !may(self.door, Purpose::Lengths, Effort::ZERO);
         self.runs += 1;
         if is_spent { Err(Stop::Spent) } else { Ok(()) }
     }
@@ -319,7 +304,8 @@ mod tests {
         assert!(search.turn(id, |turn| stage.wants(turn)));
         assert_eq!(search.turn(id, |turn| stage.run(turn)).unwrap(), StageEnd::Finished);
         assert!(!search.turn(id, |turn| stage.wants(turn)));
-        assert!(stage.spent.runs < 1000, "{:?}", stage.spent);
+        let used = search.0.ledger[Purpose::Lengths].used(Effort::ZERO);
+        assert!(used.runs < 1000, "{used:?}");
         search.2.lengths[&id].to_vec()
     }
 
@@ -332,7 +318,7 @@ mod tests {
         let lengths = found(&mut search, input.clone());
         let id = search.0.pick().unwrap();
         search.0.corpus[id].trimmed = false;
-        search.turn(id, |turn| Trimming::default().run(turn)).unwrap();
+        search.turn(id, |turn| Trimming.run(turn)).unwrap();
         let seed = search.0.corpus[id].clone();
         assert!(seed.data.len() < 60 && input.len() > 140, "{} bytes", seed.data.len());
         let mut edges = [0; 64];

@@ -132,7 +132,7 @@ impl<D: Door> Stages<D> {
     #[must_use]
     pub fn new() -> Self {
         let list: Vec<Box<dyn Stage<D>>> = vec![
-            Box::<trim::Trimming>::default(),
+            Box::new(trim::Trimming),
             Box::<comparisons::Comparisons<D>>::default(),
             Box::<lengths::Lengths>::default(),
             Box::<deterministic::DeterministicSteps>::default(),

@@ -1,9 +1,8 @@
 //! Trimming: a seed's first turn begins with the removal of what changes nothing in its behaviour.
 
-use super::share::{Left, taken};
+use super::share::{close, may, open};
 use super::{Stage, StageEnd, Turn};
 use crate::corpus::{Length, Origin, SeedId, Step};
-use crate::fuzzer::Effort;
 use crate::fuzzer::door::{Behaviour, Door, Part, Run};
 use crate::messages;
 use crate::minimize::trim::Trim;
@@ -11,6 +10,7 @@ use crate::mutate::Candidate;
 use crate::mutate::buffer::Buffer;
 use crate::mutate::foreign::{ForeignMutators, Made};
 use crate::schedule::Budget;
+use crate::schedule::ledger::{Effort, Purpose, SLICE};
 
 /// Steps of a foreign mutator's trimming: one that never comes to its end would starve all seeds.
 const MOST_FOREIGN_STEPS: u32 = 1 << 16;
@@ -23,14 +23,7 @@ const LONGER: u32 = 4;
 /// what can be removed. Seeds that are mutated untrimmed have children as long as themselves.
 const COARSE: usize = 32;
 
-/// Shorter blocks are up to 1000 runs for each seed. They are tried if trimming has taken less than this part of the
-/// search: without a limit it was two thirds of a campaign's first minutes if seeds had 10 KiB or more.
-const SHARE: f64 = 0.15;
-
-#[derive(Default)]
-pub(super) struct Trimming {
-    spent: Effort,
-}
+pub(super) struct Trimming;
 
 /// A seed under work.
 struct Work {
@@ -59,10 +52,11 @@ impl<D: Door> Stage<D> for Trimming {
     }
 
     fn run(&mut self, turn: &mut Turn<'_, D>) -> Result<StageEnd, D::Error> {
-        let before = taken(turn.door);
-        let only_coarse = !Left::of(turn.door, self.spent, SHARE).has_slice();
+        // Shorter blocks are up to 1000 runs for each seed.
+        let only_coarse = !may(turn.door, Purpose::Trimming, SLICE);
+        open(turn.door, Purpose::Trimming);
         let end = turn.timed(Part::Trimming, |turn| trim_seed(turn, only_coarse));
-        self.spent = self.spent.and(taken(turn.door).since(before));
+        close(turn.door, Purpose::Trimming);
         end
     }
 }
@@ -298,7 +292,7 @@ mod tests {
         let id = SeedId(search.0.corpus.next_id().0 - 1);
         assert_eq!(search.0.corpus[id].data.len(), 4000);
         let before = search.0.effort();
-        let end = search.turn(id, |turn| Trimming::default().run(turn)).unwrap();
+        let end = search.turn(id, |turn| Trimming.run(turn)).unwrap();
         let done = search.0.effort().since(before);
         assert!(end == StageEnd::Finished && search.0.corpus[id].trimmed);
         let average = Duration::from_secs(1) / 8;
@@ -323,13 +317,12 @@ mod tests {
             bytes[0] = byte;
             search.try_out(&Candidate { bytes, origin: Origin::injected(0) }).unwrap();
         };
-        let mut trimming = Trimming::default();
-        let mut runs_on_new = |search: &mut Search, byte: u8| {
+        let runs_on_new = |search: &mut Search, byte: u8| {
             add(search, byte);
             let id = SeedId(search.0.corpus.next_id().0 - 1);
-            assert!(search.turn(id, |turn| trimming.wants(turn)));
+            assert!(search.turn(id, |turn| Trimming.wants(turn)));
             let before = search.0.effort().runs;
-            search.turn(id, |turn| trimming.run(turn)).unwrap();
+            search.turn(id, |turn| Trimming.run(turn)).unwrap();
             assert!(search.0.corpus[id].trimmed);
             search.0.effort().runs - before
         };

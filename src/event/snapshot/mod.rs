@@ -30,7 +30,7 @@ pub use finds::{Finds, Undelivered};
 pub use mutators::MutatorStatus;
 pub use resources::{Resources, Shares};
 pub use runs::{Runs, SnapshotUse};
-pub use search::{Search, StageYield, Turn};
+pub use search::{PartOfTime, Search, StageYield, Turn};
 pub use setup::Setup;
 pub use times::{Cycles, Times};
 pub use workers::WorkerStatus;
@@ -85,7 +85,7 @@ mod tests {
         cut_runs cycles_done cycles_without_finds dependent_crashes dictionary_entries domains edges_found \
         exec_timeout_ms execs execs_per_sec execs_per_sec_last_min execs_since_crash \
         guided_by_domains havoc_expansion injected instance last_crash_at last_find_at \
-        last_hang_at load_percent longest_without_finds_s lost_runs map_size max_depth mutators now paused \
+        last_hang_at load_percent longest_without_finds_s lost_runs map_size max_depth mutators now parts paused \
         peak_rss_mb pending_favored pending_total pid run_mode run_time_ms sanitizer_crashes sanitizer_runs saved_crashes \
         saved_hangs schedule shares slowest_exec_ms snapshot_runs stability stage stage_done stage_total stages \
         started_at sync_ms target_mode total_crashes total_timeouts trim_execs trim_ms \

@@ -1,5 +1,7 @@
 //! What the stages brought, and the one at work.
 
+use std::borrow::Cow;
+
 use serde::{Deserialize, Serialize};
 
 use super::join::{All, Join};
@@ -32,6 +34,18 @@ pub struct Search {
     /// Trimming: bytes removed in percent, runs spent.
     pub trimmed_percent: f64,
     pub trim_execs: u64,
+    /// What parts that have a share of the time have taken of it.
+    #[serde(default)]
+    pub parts: Vec<PartOfTime>,
+}
+
+/// A part of a search that may take a share of the time, in percent.
+#[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
+pub struct PartOfTime {
+    pub name: Cow<'static, str>,
+    pub used: f64,
+    /// Of what the search takes: the target's and the fuzzer's time, wall time, or the target's.
+    pub share: f64,
 }
 
 impl Join for Search {
@@ -42,7 +56,21 @@ impl Join for Search {
             stages: all.join(|s| &s.stages),
             trimmed_percent: all.leading(|s| &s.trimmed_percent),
             trim_execs: all.sum(|s| s.trim_execs),
+            parts: all.join(|s| &s.parts),
         }
+    }
+}
+
+/// The means. All workers have the same parts.
+impl Join for Vec<PartOfTime> {
+    fn join(all: &All<'_, Self>) -> Self {
+        let mut parts: Self = all.leading(|parts| parts);
+        for (index, part) in parts.iter_mut().enumerate() {
+            let used = all.iter().filter_map(|parts| Some(parts.get(index)?.used));
+            let used: Vec<f64> = used.collect();
+            part.used = used.iter().sum::<f64>() / used.len().max(1) as f64;
+        }
+        parts
     }
 }
 

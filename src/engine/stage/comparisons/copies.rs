@@ -7,21 +7,22 @@ use std::time::Duration;
 use super::super::batches::run_producer;
 use super::super::produce::{Materials, Producer, Tools};
 use super::super::repair;
+use super::super::share::left;
 use super::super::{StageEnd, Turn};
 use super::ask::Ask;
 use super::{
-    Left, Limit, MOST_EXTENSIONS, comes_equal, extend, logged, logged_to_end, origin, settled,
-    try_out,
+    Limit, MOST_EXTENSIONS, comes_equal, extend, logged, logged_to_end, origin, settled, try_out,
 };
 use crate::comparison::{ComparisonKind, ComparisonLog, OwnLog, Place, SiteCounts};
 use crate::corpus::{Origin, Step};
+use crate::fuzzer::Fuzzer;
 use crate::fuzzer::door::Door;
-use crate::fuzzer::{Effort, Fuzzer};
 use crate::messages;
 use crate::mutate::Candidate;
 use crate::mutate::foreign::Made;
 use crate::mutate::solve::{Edit, Logged, colorize, edits};
 use crate::schedule::Budget;
+use crate::schedule::ledger::{Effort, Left, Purpose};
 
 /// Runs in which a part of the seed is colored. Halves of what decides something are tried again, so this is enough
 /// for some forty bytes that do.
@@ -249,8 +250,8 @@ fn try_edit<D: Door>(
 
 /// Runs all edits without the log.
 async fn run_all<D: Door>(ask: &Ask<D>, input: &Rc<[u8]>, edits: Vec<Edit>) {
-    let mut left = Some((edits, 0, Duration::ZERO));
-    while let Some((edits, done, spent)) = left {
+    let mut rest = Some((edits, 0, Duration::ZERO));
+    while let Some((edits, done, spent)) = rest {
         let input = input.clone();
         let order = move |turn: &mut Turn<'_, D>, limit: Limit| {
             let before = turn.door.fuzzer().target().spent().whole();
@@ -260,7 +261,7 @@ async fn run_all<D: Door>(ask: &Ask<D>, input: &Rc<[u8]>, edits: Vec<Edit>) {
                 done,
                 spent,
                 budget: limit.budget,
-                left: limit.left(turn),
+                left: left(turn.door, Purpose::Comparisons),
                 first: done,
                 is_paused: false,
             };
@@ -273,7 +274,7 @@ async fn run_all<D: Door>(ask: &Ask<D>, input: &Rc<[u8]>, edits: Vec<Edit>) {
             let spent = spent + fuzzer.target().spent().whole().saturating_sub(before);
             Ok((is_paused && end == StageEnd::Finished).then_some((edits, done, spent)))
         };
-        left = ask.order_within(order).await;
+        rest = ask.order_within(order).await;
     }
 }
 

@@ -14,23 +14,22 @@ use serde_json::Value;
 
 use self::ask::{Ask, Work};
 use super::repair::run_logged;
-use super::share::{FIRST_RUNS, Left, SLICE_TIME, Stop, taken};
+use super::share::{Stop, close, may, open, taken};
 use super::{Kept, Stage, StageEnd, Turn};
 use crate::comparison::{ComparisonKind, ComparisonLog, Missing, OwnLog, Place, SiteCounts};
 use crate::corpus::{BySeed, Origin, Seed, SeedId, Step};
 use crate::executor::ExitKind;
 use crate::feedback::Verdict;
+use crate::fuzzer::Fuzzer;
 use crate::fuzzer::admit::Crash;
 use crate::fuzzer::door::{Door, Part, Run};
-use crate::fuzzer::{Effort, Fuzzer};
 use crate::messages;
 use crate::mutate::foreign::ForeignMutators;
 use crate::mutate::{Candidate, below};
 use crate::runner::SLOWER;
 use crate::schedule::Budget;
+use crate::schedule::ledger::{Effort, Purpose, SLICE};
 
-/// Part of the search that the stage may take.
-const SHARE: f64 = 0.1;
 /// The first round of a seed ends after the input under way when the budget of a turn is used, which is milliseconds on
 /// a quick target: most seeds are done then. In each round it is longer.
 const LONGER: u32 = 4;
@@ -58,7 +57,6 @@ const MOST_LENGTHENED: usize = 2;
 const LONGEST_REPLAY: Duration = Duration::from_secs(2);
 
 pub(super) struct Comparisons<D: Door> {
-    spent: Effort,
     /// Rounds that seeds had, or [`COMPARED`].
     rounds: BySeed<u32>,
     /// It goes on before another seed begins: logs are large, so there is only one.
@@ -79,8 +77,7 @@ struct Round<D: Door> {
 
 impl<D: Door> Default for Comparisons<D> {
     fn default() -> Self {
-        let (spent, rounds, cut) = (Effort::default(), BySeed::new(), BySeed::new());
-        Self { spent, rounds, paused: None, cut, idle_since: None }
+        Self { rounds: BySeed::new(), paused: None, cut: BySeed::new(), idle_since: None }
     }
 }
 
@@ -91,18 +88,17 @@ impl<D: Door> Stage<D> for Comparisons<D> {
 
     fn wants(&mut self, turn: &mut Turn<'_, D>) -> bool {
         let fuzzer = turn.door.fuzzer();
-        let has_work = !self.is_idle(fuzzer) || self.paused.is_some() || self.may_begin_again(turn);
-        has_work && are_solved(fuzzer) && self.has_share(turn)
+        let has_work = !self.is_idle(fuzzer) || self.paused.is_some() || may_begin_again(turn.door);
+        has_work && are_solved(fuzzer) && has_share(turn.door)
     }
 
     /// An input that flips a comparison is worked on as well, also if it shows nothing that makes it a seed: the
     /// compiler may have made one branch of several comparisons. The time is the stage's, not that of the seed whose turn
     /// it is: paused work goes on first, then the favored seed comes that had the fewest rounds.
     fn run(&mut self, turn: &mut Turn<'_, D>) -> Result<StageEnd, D::Error> {
-        if self.is_idle(turn.door.fuzzer()) && self.may_begin_again(turn) {
+        if self.is_idle(turn.door.fuzzer()) && may_begin_again(turn.door) {
             self.begin_again(turn);
         }
-        let taken_before = taken(turn.door);
         let fuzzer = turn.door.fuzzer_mut();
         let paused = self.paused.take().filter(|round| !fuzzer.corpus[round.id].disabled);
         let Some(mut round) = paused.or_else(|| self.next_round(fuzzer)) else {
@@ -119,7 +115,8 @@ impl<D: Door> Stage<D> for Comparisons<D> {
         fuzzer.limit_mutants_of(id);
         let budget = budget.longest().times(LONGER.saturating_pow(rounds));
         let (before, begin) = (round.spent, fuzzer.effort());
-        let limit = Limit { budget, before, begin, spent: self.spent, taken_before };
+        let limit = Limit { budget, before, begin };
+        open(turn.door, Purpose::Comparisons);
         let turn = &mut Turn { door: &mut *turn.door, id, shared: &mut *turn.shared };
         let end = turn.timed(Part::Comparisons, |turn| {
             if let Some(input) = round.work.paused_at() {
@@ -128,7 +125,7 @@ impl<D: Door> Stage<D> for Comparisons<D> {
             }
             round.work.go_on(turn, limit)
         });
-        self.spent = self.spent.and(taken(turn.door).since(taken_before));
+        close(turn.door, Purpose::Comparisons);
         match end {
             Ok(left) => {
                 let is_cut = limit.is_reached(turn);
@@ -184,27 +181,29 @@ impl<D: Door> Comparisons<D> {
         open.filter(|(rounds, ..)| *rounds < COMPARED).min().map(|(.., id)| id)
     }
 
-    /// All favored seeds are done, and much of the stage's share is left. Its runs are drawn: it may have been unlucky.
-    fn may_begin_again(&self, turn: &Turn<'_, D>) -> bool {
-        let again = Effort { runs: u64::MAX, time: self.spent.time.max(AGAIN) };
-        let left = Left::of(turn.door, self.spent, SHARE);
-        turn.door.fuzzer().counts_time() && !left.is_used_by(again)
-    }
-
     fn begin_again(&mut self, turn: &mut Turn<'_, D>) {
         self.idle_since = None;
         turn.shared.logs.results.forget_failures();
         self.rounds.retain(|_, rounds| *rounds != COMPARED);
     }
+}
 
-    /// Whether the remaining share is worth a slice. The first slice needs none.
-    fn has_share(&self, turn: &Turn<'_, D>) -> bool {
-        let used = self.spent;
-        let average = used.time.div_f64(used.runs.max(1) as f64);
-        let time = SLICE_TIME.max(average * SLICE_RUNS);
-        let slice = Effort { runs: FIRST_RUNS.into(), time };
-        used.runs == 0 || !Left::of(turn.door, used, SHARE).is_used_by(slice)
-    }
+/// All favored seeds are done, and much of the stage's share is left. Its runs are drawn: it may have been unlucky.
+fn may_begin_again<D: Door>(door: &D) -> bool {
+    let again = Effort { runs: u64::MAX, time: used(door).time.max(AGAIN) };
+    door.fuzzer().counts_time() && may(door, Purpose::Comparisons, again)
+}
+
+/// Whether the remaining share is worth a slice. The first slice needs none.
+fn has_share<D: Door>(door: &D) -> bool {
+    let used = used(door);
+    let average = used.time.div_f64(used.runs.max(1) as f64);
+    let time = SLICE.time.max(average * SLICE_RUNS);
+    used.runs == 0 || may(door, Purpose::Comparisons, Effort { time, ..SLICE })
+}
+
+fn used<D: Door>(door: &D) -> Effort {
+    door.fuzzer().ledger[Purpose::Comparisons].used(taken(door))
 }
 
 /// Whether the search solves comparisons. Of what hooks make of an input, places in the input say nothing.
@@ -220,10 +219,6 @@ struct Limit {
     /// Spent on the seed before this slice.
     before: Effort,
     begin: Effort,
-    /// By the stage before this slice.
-    spent: Effort,
-    /// What the search had taken then, with the fuzzer's own time, of which the stage has a share.
-    taken_before: Effort,
 }
 
 impl Limit {
@@ -234,20 +229,14 @@ impl Limit {
         is_used || !turn.door.fuzzer().logs_comparisons()
     }
 
-    /// What this slice may still spend.
-    fn left<D: Door>(&self, turn: &Turn<'_, D>) -> Left {
-        let done = taken(turn.door).since(self.taken_before);
-        Left::of(turn.door, self.spent.and(done), SHARE)
-    }
-
     /// To be asked before each run that can wait.
     fn check<D: Door>(&self, turn: &mut Turn<'_, D>) -> Result<(), Stop<D::Error>> {
         if turn.door.between_batches()? {
             return Err(Stop::TurnOver);
         }
-        match self.left(turn).is_used_by(Effort::default()) {
-            true => Err(Stop::Spent),
-            false => Ok(()),
+        match may(turn.door, Purpose::Comparisons, Effort::ZERO) {
+            true => Ok(()),
+            false => Err(Stop::Spent),
         }
     }
 }
@@ -477,7 +466,6 @@ mod tests {
     use crate::fake::FakeExecutor;
     use crate::schedule::{ScheduleOptions, Scheduler};
     use crate::stage::fake::Search;
-    use crate::stage::share::FIRST_TIME;
 
     /// Gates one behind the other, each a comparison. The last ones compare what is calculated.
     fn gates(input: &[u8], mut log: impl FnMut(u32, u8, u64, u64)) -> usize {
@@ -568,9 +556,11 @@ mod tests {
         assert_eq!(search.0.effort().time, Duration::from_secs(1));
         for (milliseconds, expected) in [(0, true), (595, true), (605, false)] {
             let spent = Effort { runs: 100, time: Duration::from_millis(milliseconds) };
-            let stage = Comparisons { spent, ..Comparisons::<Search>::default() };
-            let has_share = search.turn(SeedId(0), |turn| stage.has_share(turn));
-            assert_eq!(has_share, expected, "{milliseconds} ms");
+            let mut other = search.0.ledger[Purpose::Comparisons].clone();
+            std::mem::swap(&mut other, &mut search.0.ledger[Purpose::Comparisons]);
+            search.0.ledger[Purpose::Comparisons].spend(spent);
+            assert_eq!(has_share(&search), expected, "{milliseconds} ms");
+            search.0.ledger[Purpose::Comparisons] = other;
         }
     }
 
@@ -605,14 +595,14 @@ mod tests {
                 search.turn(id, |turn| stage.run(turn)).unwrap();
                 pauses += u32::from(stage.paused.is_some());
             }
-            let (used, all) = (stage.spent, search.0.effort());
+            let (used, all) = (used(&search), search.0.effort());
             // Some runs cannot wait, such as the second one of a pair.
-            let slice = SLICE_TIME + SLICE_RUNS * Duration::from_millis(100);
-            let most = all.time.mul_f64(SHARE) + FIRST_TIME + slice;
+            let slice = SLICE.time + SLICE_RUNS * Duration::from_millis(100);
+            let most = all.time.mul_f64(0.1) + Duration::from_millis(500) + slice;
             assert!(used.time < most, "{used:?} of {all:?}");
             assert!(all.time < Duration::from_secs(10_000), "{used:?} of {all:?}, {pauses} pauses");
         }
-        let used = stage.spent;
+        let used = used(&search);
         assert!(pauses > 10 && used.runs < 4000, "{pauses} pauses, {used:?}");
     }
 
