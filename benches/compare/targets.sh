@@ -985,35 +985,37 @@ PY
     '(hash:\"fnv1_32\")' '(original_order)' _type null true 'nan' '[ubyte]' '///' '\\u0041' '0x1p3'
 }
 
-# A query language: a program for JSON, compiled and never run, with few of the functions that are written in it.
+# A query language: a program for JSON, compiled and never run. The harness has the library, much smaller.
 jq() {
-  local config=$out/jq-config
   folder=$(unpack jq 'jq-[0-9.]*')
-  mkdir -p "$config/src"
-  # Those that its syntax uses, and a few more.
-  grep '^def \(error\|map\|select\|_assign\|_modify\|recurse\|values\|to_entries\)[(:].*;$' "$folder/src/builtin.jq" |
-    sed 's/\\/\\\\/g; s/"/\\"/g; s/^/"/; s/$/\\n"/' >"$config/src/builtin.inc"
-  # shellcheck disable=SC2046 # one word a function
-  compile jq "$folder/src" '-lm -lpthread' -I "$config" -I "$folder" -D_GNU_SOURCE -DNDEBUG -DIEEE_8087 -w \
-    $(sed -n '/POW10/d; s/^#ifdef \(HAVE_[A-Z0-9_]*\)$/-D\1=1/p' "$folder/src/libm.h" | sort -u) -- builtin.c bytecode.c compile.c execute.c \
+  compile jq "$folder/src" '-lm -lpthread' -I "$folder" -D_GNU_SOURCE -DNDEBUG -DIEEE_8087 -w -- bytecode.c compile.c execute.c \
     jv.c jv_alloc.c jv_aux.c jv_dtoa.c jv_file.c jv_parse.c jv_print.c jv_unicode.c lexer.c locfile.c parser.c util.c
   mkdir -p "$out/jq-seeds" "$out/jq-ordinary"
   printf '%s' '.a[1:].b? // "x\(1+2)" | if . then [.[] | -.] else {a, "b": $__loc__} end' >"$out/jq-seeds/path"
   printf '%s' 'def f($x): reduce .[] as [$a, {b: $c}] (0; . + $a); try f(1) catch . | @base64 "\(.)" | .. |= 3' >"$out/jq-seeds/function"
   python3 - "$folder" "$out/jq-ordinary" <<'PY'
-import pathlib, sys
+import pathlib, re, sys
 package, ordinary = map(pathlib.Path, sys.argv[1:])
 library = (package / "src/builtin.jq").read_text()
 (ordinary / "builtin").write_text(library + "\n.")
 (ordinary / "half").write_text(library[:library.index("def todate")] + "\n.[0]")
 blocks = (package / "tests/jq.test").read_text(errors="replace").split("\n\n")
 programs = []
+syntax = set("""and as break catch def elif else empty end error foreach if import include label module not or path
+reduce then try __loc__ recurse map select format getpath setpath delpaths tojson length""".split())
 for block in blocks:
     lines = [line for line in block.splitlines() if line and not line.startswith("#")]
     if len(lines) >= 2 and not lines[0].startswith("%%") and "import" not in lines[0] and "include" not in lines[0]:
         programs.append(lines[0])
 for part in range(0, len(programs), 40):
     text = " |\n".join(f"({program})" for program in programs[part:part + 40])
+    # Functions that the harness lacks.
+    names = set(re.findall(r"(?<![.$@\\\w])[A-Za-z_]\w*", text)) - syntax
+    uses = [(name, count) for name in sorted(names) for count in range(4)
+            if re.search(rf"\b{name}\(" if count else rf"\b{name}\b(?!\()", text)]
+    formals = ["", "(f)", "(f; g)", "(f; g; h)"]
+    bodies = [".", "f", "f, g", "f, g, h"]
+    text = "".join(f"def {name}{formals[count]}: {bodies[count]};\n" for name, count in uses) + text
     if len(text) >= 500:
         (ordinary / f"tests-{part}").write_text(text)
 PY
