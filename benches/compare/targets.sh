@@ -46,6 +46,12 @@ config() {
   echo "$out/$1-config"
 }
 
+# Options for target NAME that take FUZZING_BUILD_MODE…, which two of the compilers define, from all: else the others'
+# programs, and that which counts the edges, would do something else.
+plain() {
+  echo "-include $(config "$1" plain.h <<<'#undef FUZZING_BUILD_MODE_UNSAFE_FOR_PRODUCTION')/plain.h"
+}
+
 # seeds NAME FILE…: copies of them.
 seeds() {
   local name=$1
@@ -492,7 +498,8 @@ yaml() {
 # A compressed stream with a magic number, entropy coding of two kinds and a checksum.
 zstd() {
   folder=$(unpack libzstd 'libzstd-[0-9.]*')
-  compile zstd "$folder/lib" '' -DZSTD_DISABLE_ASM -DXXH_NAMESPACE=ZSTD_ -- common/debug.c common/entropy_common.c \
+  # shellcheck disable=SC2046 # two words
+  compile zstd "$folder/lib" '' $(plain zstd) -DZSTD_DISABLE_ASM -DXXH_NAMESPACE=ZSTD_ -- common/debug.c common/entropy_common.c \
     common/error_private.c common/fse_decompress.c common/xxhash.c common/zstd_common.c \
     decompress/huf_decompress.c decompress/zstd_ddict.c decompress/zstd_decompress.c decompress/zstd_decompress_block.c
   seeds zstd "$folder"/tests/golden-decompression/empty-block.zst
@@ -653,8 +660,9 @@ PY
 # Sound: frames with checksums, and tags before them.
 flac() {
   folder=$(unpack flac 'flac-[0-9]*ds')
+  # shellcheck disable=SC2046 # two words
   compile flac "$folder/src/libFLAC" -lm -I "$folder/include" -I "$folder/src/libFLAC/include" -DFLAC__NO_DLL -DFLAC__HAS_OGG=0 \
-    '-DPACKAGE_VERSION="1"' -DHAVE_LROUND=1 -DHAVE_STDINT_H=1 -DENABLE_64_BIT_WORDS=1 -DNDEBUG -UFUZZING_BUILD_MODE_UNSAFE_FOR_PRODUCTION -w -- bitmath.c bitreader.c cpu.c crc.c fixed.c \
+    '-DPACKAGE_VERSION="1"' -DHAVE_LROUND=1 -DHAVE_STDINT_H=1 -DENABLE_64_BIT_WORDS=1 -DNDEBUG $(plain flac) -w -- bitmath.c bitreader.c cpu.c crc.c fixed.c \
     float.c format.c lpc.c md5.c memory.c stream_decoder.c
   mkdir -p "$out/flac-seeds" "$out/flac-ordinary"
   python3 - "$out/flac-seeds" "$out/flac-ordinary" <<'PY'
@@ -956,7 +964,7 @@ harfbuzz() {
 # Schemas of records: a compiler, and data in JSON for what it has compiled.
 flatbuffers() {
   folder=$(unpack flatbuffers 'flatbuffers-[0-9]*dfsg*')
-  compile flatbuffers "$folder/src" -lstdc++ -I "$folder/include" -DNDEBUG -w -- idl_parser.cpp idl_gen_text.cpp idl_gen_fbs.cpp util.cpp \
+  compile flatbuffers "$folder/src" '-lstdc++ -lm' -I "$folder/include" -DNDEBUG -w -- idl_parser.cpp idl_gen_text.cpp idl_gen_fbs.cpp util.cpp \
     code_generators.cpp
   seeds flatbuffers "$folder"/tests/{arrays_test,keyword_test,native_type_test,vector_has_test}.fbs
   ordinary flatbuffers "$folder"/tests/{monster_test,optional_scalars}.fbs
