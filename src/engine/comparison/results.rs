@@ -132,6 +132,20 @@ impl Results {
         is_new
     }
 
+    /// Adds what a site came to, of no occurrence.
+    pub(crate) fn learn_site(&mut self, site: u32, result: u32) {
+        let known = self.sites.entry(site).or_default();
+        if known.len() < Self::MOST && !known.contains(&result) {
+            known.push(result);
+        }
+    }
+
+    /// How many results of a site are known.
+    #[must_use]
+    pub(crate) fn seen(&self, site: u32) -> usize {
+        self.sites.get(&site).map_or(0, Vec::len)
+    }
+
     /// A comparison that is not in the log has come to be equal. It stays open at first: others may have to flip at
     /// once, and the log does not show that it was right before.
     pub(crate) fn learn_equal(&mut self, place: Place, kind: ComparisonKind, from: &[u8]) {

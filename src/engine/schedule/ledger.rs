@@ -31,7 +31,7 @@ impl Effort {
     }
 
     /// In seconds, or in runs.
-    fn amount(self, counts_time: bool) -> f64 {
+    pub(crate) fn amount(self, counts_time: bool) -> f64 {
         if counts_time { self.time.as_secs_f64() } else { self.runs as f64 }
     }
 }

@@ -43,9 +43,13 @@ pub struct Kept<'a> {
 }
 
 impl Kept<'_> {
+    fn has(self, id: SeedId) -> bool {
+        self.ids.contains(&id) && id < self.corpus.next_id()
+    }
+
     /// What was saved of these seeds.
     fn retain<T>(self, saved: &mut BySeed<T>) {
-        saved.retain(|id, _| self.ids.contains(id) && *id < self.corpus.next_id());
+        saved.retain(|id, _| self.has(*id));
     }
 }
 
@@ -63,6 +67,11 @@ pub struct Turn<'a, D> {
 }
 
 impl<D: Door> Turn<'_, D> {
+    /// The same for another seed.
+    fn of(&mut self, id: SeedId) -> Turn<'_, D> {
+        Turn { door: &mut *self.door, id, shared: &mut *self.shared }
+    }
+
     /// Does `work`, whose time belongs to `part`.
     fn timed<T>(&mut self, part: Part, work: impl FnOnce(&mut Turn<'_, D>) -> T) -> T {
         let Self { door, id, shared } = self;

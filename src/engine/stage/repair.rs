@@ -1,6 +1,7 @@
 //! Repair of checksums and of what else has to follow other bytes (see [`repair`](crate::mutate::repair)): which
 //! comparisons have such a field, and runs of inputs whose fields are put right.
 
+use std::collections::BTreeSet;
 use std::ops::Range;
 use std::rc::Rc;
 
@@ -124,11 +125,11 @@ struct Asking<'a, D: Door> {
 
 impl<D: Door> Asking<'_, D> {
     /// What is seen in a run of an input.
-    async fn look(
+    async fn look<T: 'static>(
         &self,
         mut input: Vec<u8>,
-        look: impl FnMut(ComparisonLog<'_>) -> Option<u64> + 'static,
-    ) -> Option<u64> {
+        look: impl FnMut(ComparisonLog<'_>) -> Option<T> + 'static,
+    ) -> Option<T> {
         let run = self.ask.order(move |turn| run_logged(turn, &mut input, look));
         let (_, seen) = run.await;
         seen
@@ -149,7 +150,7 @@ impl<D: Door> Asking<'_, D> {
                 (a != b).then_some(u64::from(b))
             });
             let Some(side) = sides.await.map(|side| side as usize) else { continue };
-            let count = self.movers(suspect, (&window, 1 - side)).await;
+            let Some(count) = self.movers(suspect, (&window, 1 - side)).await else { continue };
             let fewest =
                 self.ask.order(move |turn| Ok(turn.shared.logs.repairs.fewest_movers(place.site)));
             if count >= fewest.await || self.is_length(suspect, 1 - side).await {
@@ -159,8 +160,13 @@ impl<D: Door> Asking<'_, D> {
         None
     }
 
-    /// How many of some bytes outside the window move the calculated operand.
-    async fn movers(&self, suspect: &Suspect, (window, side): (&Range<usize>, usize)) -> usize {
+    /// How many of some bytes outside the window move the calculated operand. None if each of them moves another byte of
+    /// it by as much: it is not calculated, but a copy of them, and may have to differ from the field.
+    async fn movers(
+        &self,
+        suspect: &Suspect,
+        (window, side): (&Range<usize>, usize),
+    ) -> Option<usize> {
         let (input, place, encoding) = (self.input, suspect.place, suspect.encoding);
         let before = window.start.saturating_sub(BEFORE)..window.start;
         let after = window.end..(window.end + AFTER).min(input.len());
@@ -170,19 +176,25 @@ impl<D: Door> Asking<'_, D> {
         places.dedup();
         places.retain(|at| !window.contains(at));
         let usual: Rc<[u8]> = input[window.clone()].into();
-        let mut count = 0;
+        let (mut count, mut copied) = (0, BTreeSet::new());
         for at in places {
             let mut changed = input.to_vec();
             changed[at] ^= 1;
             let usual = usual.clone();
             let moved = self.look(changed, move |log| {
                 let seen = operands(log, place)?;
-                let is_moved = encoding.write(seen[side]).as_deref() != Some(&*usual);
-                Some(u64::from(is_moved))
+                Some(Moved::of(encoding.write(seen[side]).as_deref(), &usual))
             });
-            count += usize::from(moved.await == Some(1));
+            match moved.await {
+                None | Some(Moved::Not) => {}
+                Some(Moved::OneByte(at)) => {
+                    count += 1;
+                    copied.insert(at);
+                }
+                Some(Moved::Otherwise) => count += 1,
+            }
         }
-        count
+        (count == 0 || copied.len() < count).then_some(count)
     }
 
     /// The calculated operand follows the length of the input.
@@ -201,6 +213,29 @@ impl<D: Door> Asking<'_, D> {
         let (_, longer) = longer.await;
         let is_next = |(usual, longer): (u64, u64)| longer == usual.wrapping_add(1);
         usual.zip(longer).is_some_and(is_next)
+    }
+}
+
+/// What the change of the lowest bit of a byte does to an operand.
+enum Moved {
+    Not,
+    /// The same bit of this byte changes.
+    OneByte(usize),
+    Otherwise,
+}
+
+impl Moved {
+    fn of(operand: Option<&[u8]>, usual: &[u8]) -> Self {
+        let Some(operand) = operand.filter(|operand| operand.len() == usual.len()) else {
+            return Self::Otherwise;
+        };
+        let pairs = operand.iter().zip(usual).enumerate();
+        let mut others = pairs.filter(|(_, (now, usual))| now != usual);
+        match (others.next(), others.next()) {
+            (None, _) => Self::Not,
+            (Some((at, (now, usual))), None) if now ^ usual == 1 => Self::OneByte(at),
+            _ => Self::Otherwise,
+        }
     }
 }
 

@@ -13,7 +13,7 @@ use super::ask::Ask;
 use super::{
     Limit, MOST_EXTENSIONS, comes_equal, extend, logged, logged_to_end, origin, settled, try_out,
 };
-use crate::comparison::{ComparisonKind, ComparisonLog, OwnLog, Place, SiteCounts};
+use crate::comparison::{ComparisonKind, ComparisonLog, Occurrences, OwnLog, Place, SiteCounts};
 use crate::corpus::{Origin, Step};
 use crate::fuzzer::Fuzzer;
 use crate::fuzzer::door::Door;
@@ -33,6 +33,8 @@ const MOST_TRIED: usize = 512;
 const MOST_FLIPPING: usize = 16;
 /// Inputs that are edited for one comparison without effect, where the log does not show all that it comes to.
 const MOST_FRUITLESS: u32 = 8;
+/// Copies that are tried to make an equality hold again, see [`restore`].
+const MOST_RESTORED: usize = 16;
 
 /// Runs all edits of an input, as usual runs. Those inputs that flip a comparison are returned, also if they show
 /// nothing that makes them a seed: the compiler may have made one branch of several comparisons.
@@ -41,10 +43,11 @@ pub(super) async fn flip<D: Door>(ask: &Ask<D>, input: &Rc<[u8]>) -> Vec<Vec<u8>
     let (log, suspects) = ask.order(move |turn| begin(turn, &of)).await;
     repair::learn(ask, input, suspects).await;
     let (colored, colored_log) = color(ask, input, &log).await;
-    let (of, base) = (input.clone(), Rc::new(SiteCounts::of(log.view())));
+    let base = Rc::new(Base { counts: SiteCounts::of(log.view()), log });
+    let (of, log) = (input.clone(), base.clone());
     let (edits, chosen) = ask
         .order(move |turn| {
-            let edits = choose(turn, (&of, &log), (&colored, &colored_log));
+            let edits = choose(turn, (&of, &log.log), (&colored, &colored_log));
             note_bytes(turn, &of, &edits.0);
             Ok(edits)
         })
@@ -52,6 +55,12 @@ pub(super) async fn flip<D: Door>(ask: &Ask<D>, input: &Rc<[u8]>) -> Vec<Vec<u8>
     let flipping = try_with_log(ask, (input, &base), chosen).await;
     run_all(ask, input, edits).await;
     flipping
+}
+
+/// What the run of an input has logged.
+struct Base {
+    counts: SiteCounts,
+    log: OwnLog,
 }
 
 /// Runs an input with its log. Returns that, and what may be a field that has to be repaired.
@@ -146,7 +155,7 @@ fn note_bytes<D: Door>(turn: &mut Turn<'_, D>, input: &[u8], edits: &[Edit]) {
 /// Looks for inputs that bring an open comparison to a new result.
 async fn try_with_log<D: Door>(
     ask: &Ask<D>,
-    (input, base): (&Rc<[u8]>, &Rc<SiteCounts>),
+    (input, base): (&Rc<[u8]>, &Rc<Base>),
     mut chosen: VecDeque<Edit>,
 ) -> Vec<Vec<u8>> {
     let (mut flipping, mut extensions) = (Vec::new(), MOST_EXTENSIONS);
@@ -195,7 +204,7 @@ async fn try_with_log<D: Door>(
 struct Tried {
     /// There was a run, whose log may not show what it comes to.
     is_partial: bool,
-    /// It was made again with more bytes at its end.
+    /// It was made again with something else that may be needed.
     is_extended: bool,
     /// The input that brings the comparison to a new result.
     flips: Option<Vec<u8>>,
@@ -204,7 +213,7 @@ struct Tried {
 /// `is_done`: another edit has flipped the comparison.
 fn try_edit<D: Door>(
     turn: &mut Turn<'_, D>,
-    (input, base): (&[u8], &SiteCounts),
+    (input, base): (&[u8], &Base),
     edit: &Edit,
     (is_done, may_extend): (bool, bool),
 ) -> Result<Tried, D::Error> {
@@ -224,7 +233,10 @@ fn try_edit<D: Door>(
     let own_copy = |log: ComparisonLog<'_>| log.own_copy();
     let (mut log, mut ends) = logged_to_end(turn, origin, &mut bytes, own_copy)?;
     let is_extended = may_extend && !is_partial && !comes_to(log.view(), edit.place);
-    if is_extended {
+    if is_extended && let Some(restored) = restore(turn, (edit, &bytes), (&base.log, &log))? {
+        edited.clone_from(&bytes);
+        (bytes, log, ends) = restored;
+    } else if is_extended {
         edited.clone_from(&bytes);
         extend(turn, &mut bytes);
         (log, ends) = logged_to_end(turn, origin, &mut bytes, own_copy)?;
@@ -236,8 +248,8 @@ fn try_edit<D: Door>(
         }
     }
     let place = (edit.place, edit.kind);
-    let shows =
-        is_partial && comes_equal(turn, (input, base), place, (log.view(), &bytes, origin))?;
+    let shows = is_partial
+        && comes_equal(turn, (input, &base.counts), place, (log.view(), &bytes, origin))?;
     let results = &mut turn.shared.logs.results;
     let is_new = results.learn(log.view()) || shows;
     let flips = ends && (is_new || was_open && !results.is_open(edit.place, edit.kind));
@@ -246,6 +258,42 @@ fn try_edit<D: Door>(
         try_out(turn, Candidate { bytes: bytes.clone(), origin })?;
     }
     Ok(Tried { is_partial, is_extended, flips: flips.then_some(bytes) })
+}
+
+/// An edit may undo an equality that the run needs to come to the comparison: what was a copy of the edited bytes gets
+/// the new ones as well. Returns the input that comes to it again, with its log, and whether the run ended well.
+fn restore<D: Door>(
+    turn: &mut Turn<'_, D>,
+    (edit, edited): (&Edit, &[u8]),
+    (before, after): (&OwnLog, &OwnLog),
+) -> Result<Option<(Vec<u8>, OwnLog, bool)>, D::Error> {
+    let mut occurrences = Occurrences::default();
+    let pairs = before.view().iter().zip(after.view().iter());
+    let mut pairs = pairs.map(|(old, new)| (occurrences.place(&new), old, new));
+    let other = pairs.find(|(_, old, new)| old.site != new.site || old.result() != new.result());
+    let Some((place, old, new)) = other.filter(|(_, old, new)| old.site == new.site) else {
+        return Ok(None);
+    };
+    if old.a != old.b || new.constant != [false; 2] {
+        return Ok(None);
+    }
+    let (log, messages) = (after.view(), turn.door.fuzzer().mutation.messages);
+    let run = Logged { input: edited, log, colored: edited, colored_log: log, messages };
+    // What was edited stays.
+    let pinned = edit.at..edit.at + edit.inserted.len();
+    let fits = |edit: &Edit| edit.at >= pinned.end || edit.at + edit.removed <= pinned.start;
+    let mut copies: Vec<Edit> = edits(run, |at, _| at == place).into_iter().filter(fits).collect();
+    copies.sort_by_key(|copy| copy.removed != copy.inserted.len());
+    for copy in copies.into_iter().take(MOST_RESTORED) {
+        let mut bytes = Vec::new();
+        copy.apply(edited, &mut bytes);
+        let origin = origin(turn.id, edit.op);
+        let (log, ends) = logged_to_end(turn, origin, &mut bytes, |log| log.own_copy())?;
+        if comes_to(log.view(), edit.place) {
+            return Ok(Some((bytes, log, ends)));
+        }
+    }
+    Ok(None)
 }
 
 /// Runs all edits without the log.
@@ -296,18 +344,19 @@ fn comes_to(log: ComparisonLog<'_>, place: Place) -> bool {
     of_site.count() > place.occurrence as usize
 }
 
-struct Solutions {
-    input: Rc<[u8]>,
-    edits: Vec<Edit>,
-    done: usize,
-    budget: Budget,
+/// Runs the edits of an input.
+pub(super) struct Solutions {
+    pub(super) input: Rc<[u8]>,
+    pub(super) edits: Vec<Edit>,
+    pub(super) done: usize,
+    pub(super) budget: Budget,
     /// In earlier slices.
-    spent: Duration,
-    first: usize,
+    pub(super) spent: Duration,
+    pub(super) first: usize,
     /// Of the stage's share, for this slice.
-    left: Left,
+    pub(super) left: Left,
     /// That is used up, and edits are left.
-    is_paused: bool,
+    pub(super) is_paused: bool,
 }
 
 impl Producer for Solutions {

@@ -5,6 +5,8 @@
 pub(super) mod ask;
 mod copies;
 mod probe;
+mod short;
+mod sites;
 
 use std::collections::VecDeque;
 use std::rc::Rc;
@@ -13,6 +15,7 @@ use std::time::Duration;
 use serde_json::Value;
 
 use self::ask::{Ask, Work};
+use self::short::ShortRounds;
 use super::repair::run_logged;
 use super::share::{Stop, close, may, open, taken};
 use super::{Kept, Stage, StageEnd, Turn};
@@ -41,6 +44,10 @@ const AGAIN: Duration = Duration::from_millis(250);
 /// Bytes of inputs that wait for the next round of a seed, and seeds that have some. Others begin with the seed again.
 const LARGEST_CUT: usize = 1 << 16;
 const MOST_CUT: usize = 512;
+/// Of the stage's time, while there is work for short rounds.
+const LONG_PART: f64 = 0.25;
+/// Short rounds go on for so long.
+const SHORT_SLICE: Effort = Effort { runs: 2000, time: Duration::from_millis(100) };
 /// A slice has time for these runs. A run with the log often needs a new process, and the first run of a slice shows
 /// nothing.
 const SLICE_RUNS: u32 = 8;
@@ -57,7 +64,10 @@ const MOST_LENGTHENED: usize = 2;
 const LONGEST_REPLAY: Duration = Duration::from_secs(2);
 
 pub(super) struct Comparisons<D: Door> {
-    /// Rounds that seeds had, or [`COMPARED`].
+    short: ShortRounds,
+    /// What long rounds have taken.
+    long: Effort,
+    /// Long rounds that seeds had, or [`COMPARED`].
     rounds: BySeed<u32>,
     /// It goes on before another seed begins: logs are large, so there is only one.
     paused: Option<Round<D>>,
@@ -77,7 +87,8 @@ struct Round<D: Door> {
 
 impl<D: Door> Default for Comparisons<D> {
     fn default() -> Self {
-        Self { rounds: BySeed::new(), paused: None, cut: BySeed::new(), idle_since: None }
+        let (short, rounds, cut) = (ShortRounds::default(), BySeed::new(), BySeed::new());
+        Self { short, long: Effort::ZERO, rounds, paused: None, cut, idle_since: None }
     }
 }
 
@@ -88,8 +99,12 @@ impl<D: Door> Stage<D> for Comparisons<D> {
 
     fn wants(&mut self, turn: &mut Turn<'_, D>) -> bool {
         let fuzzer = turn.door.fuzzer();
-        let has_work = !self.is_idle(fuzzer) || self.paused.is_some() || may_begin_again(turn.door);
-        has_work && are_solved(fuzzer) && has_share(turn.door)
+        if !are_solved(fuzzer) || !has_share(turn.door) {
+            return false;
+        }
+        self.short.note_new(&fuzzer.corpus, fuzzer.compares_from);
+        let is_idle = self.is_idle(fuzzer) && self.paused.is_none();
+        !is_idle || may_begin_again(turn.door) || self.has_short_work(turn)
     }
 
     /// An input that flips a comparison is worked on as well, also if it shows nothing that makes it a seed: the
@@ -99,6 +114,84 @@ impl<D: Door> Stage<D> for Comparisons<D> {
         if self.is_idle(turn.door.fuzzer()) && may_begin_again(turn.door) {
             self.begin_again(turn);
         }
+        if self.paused.is_none() && self.is_short_due(turn.door) {
+            open(turn.door, Purpose::Comparisons);
+            let end = turn.timed(Part::Comparisons, |turn| self.run_short(turn));
+            close(turn.door, Purpose::Comparisons);
+            match end? {
+                Short::Over => return Ok(StageEnd::TurnOver),
+                Short::Done => return Ok(StageEnd::Finished),
+                Short::NoneLeft if self.is_idle(turn.door.fuzzer()) => {
+                    return Ok(StageEnd::Finished);
+                }
+                Short::NoneLeft => {}
+            }
+        }
+        let before = taken(turn.door);
+        let end = self.run_long(turn);
+        self.long = self.long.and(taken(turn.door).since(before));
+        end
+    }
+
+    fn save(&self, fuzzer: &Fuzzer<D::Mutators>) -> Option<Value> {
+        let saved = serde_json::to_value((&self.rounds, &self.short));
+        (!fuzzer.has_logger()).then(|| saved.ok()).flatten()
+    }
+
+    fn load(&mut self, saved: Value, kept: Kept<'_>) -> bool {
+        let Ok((mut rounds, mut short)) = serde_json::from_value(saved) else { return false };
+        kept.retain(&mut rounds);
+        ShortRounds::retain(&mut short, |id| kept.has(id));
+        (self.rounds, self.short) = (rounds, short);
+        true
+    }
+}
+
+/// How a series of short rounds ended.
+enum Short {
+    /// The turn is to end.
+    Over,
+    Done,
+    /// No site is left for one.
+    NoneLeft,
+}
+
+impl<D: Door> Comparisons<D> {
+    /// Logs that leave out what is equal do not show that a site was passed.
+    fn has_short_work(&self, turn: &Turn<'_, D>) -> bool {
+        !turn.door.fuzzer().has_partial_log() && self.short.has_work(turn)
+    }
+
+    /// Long rounds have a part of the stage's time as long as there is work for short ones.
+    fn is_short_due(&self, door: &D) -> bool {
+        let counts_time = door.fuzzer().counts_time();
+        let [long, all] = [self.long, used(door)].map(|effort| effort.amount(counts_time));
+        let is_long_due = long < all * LONG_PART;
+        !door.fuzzer().has_partial_log() && !is_long_due
+    }
+
+    fn run_short(&mut self, turn: &mut Turn<'_, D>) -> Result<Short, D::Error> {
+        let begin = taken(turn.door);
+        loop {
+            if !self.short.run(turn)? {
+                return Ok(Short::NoneLeft);
+            }
+            let done = taken(turn.door).since(begin);
+            self.short.note_new(&turn.door.fuzzer().corpus, turn.door.fuzzer().compares_from);
+            if turn.door.between_batches()? {
+                return Ok(Short::Over);
+            }
+            let counts_time = turn.door.fuzzer().counts_time();
+            if done.amount(counts_time) >= SHORT_SLICE.amount(counts_time)
+                || !may(turn.door, Purpose::Comparisons, Effort::ZERO)
+            {
+                return Ok(Short::Done);
+            }
+        }
+    }
+
+    /// A slice of a long round.
+    fn run_long(&mut self, turn: &mut Turn<'_, D>) -> Result<StageEnd, D::Error> {
         let fuzzer = turn.door.fuzzer_mut();
         let paused = self.paused.take().filter(|round| !fuzzer.corpus[round.id].disabled);
         let Some(mut round) = paused.or_else(|| self.next_round(fuzzer)) else {
@@ -143,19 +236,6 @@ impl<D: Door> Stage<D> for Comparisons<D> {
         Ok(if turn.door.is_over() { StageEnd::TurnOver } else { StageEnd::Finished })
     }
 
-    fn save(&self, fuzzer: &Fuzzer<D::Mutators>) -> Option<Value> {
-        (!fuzzer.has_logger()).then(|| serde_json::to_value(&self.rounds).ok()).flatten()
-    }
-
-    fn load(&mut self, saved: Value, kept: Kept<'_>) -> bool {
-        let Ok(mut rounds) = serde_json::from_value(saved) else { return false };
-        kept.retain(&mut rounds);
-        self.rounds = rounds;
-        true
-    }
-}
-
-impl<D: Door> Comparisons<D> {
     fn is_idle<M>(&self, fuzzer: &Fuzzer<M>) -> bool {
         self.idle_since == Some(fuzzer.scheduler.choices())
     }
@@ -541,6 +621,39 @@ mod tests {
         let mut search = Search::of(executor);
         run_until_found(&mut search);
         assert!(search.0.target().execs() < 2000, "{}", search.0.target().execs());
+    }
+
+    /// Hundreds of seeds come before the one that comes to the gate, and each of them deserves a long round.
+    #[test]
+    fn a_gate_that_only_the_newest_seed_comes_to_is_passed_at_once() {
+        const SEEDS: u8 = 200;
+        let part = |input: &[u8]| input[4..8].try_into().map(u32::from_be_bytes).unwrap_or(0);
+        let executor = FakeExecutor::new(256, vec![], move |input, edges, _| {
+            edges[usize::from(input[0])] = 1;
+            let passes = input[0] == SEEDS && part(input) == 0xcafe_f00d;
+            if passes { ExitKind::Crash { signal: 6 } } else { ExitKind::Ok }
+        });
+        let mut search = Search::of(executor.logging(move |input, log: &mut OwnLog| {
+            for byte in &input[1..] {
+                log.add_integers(1, ComparisonKind::Equal, 1, (*byte).into(), 200);
+            }
+            if input[0] == SEEDS {
+                log.add_integers(2, ComparisonKind::Equal, 4, part(input).into(), 0xcafe_f00d);
+            }
+        }));
+        for first in 1..=SEEDS {
+            let mut bytes = vec![b'a' + first % 20; 24];
+            bytes[0] = first;
+            search.try_out(&Candidate { bytes, origin: Origin::injected(0) }).unwrap();
+        }
+        let (before, mut stage) = (search.0.target().execs(), Comparisons::default());
+        let id = search.0.pick().unwrap();
+        assert!(search.turn(id, |turn| stage.wants(turn)));
+        search.turn(id, |turn| stage.run(turn)).unwrap();
+        search.look_around().unwrap();
+        assert_eq!(search.1.len(), 1, "the gate is shut");
+        let runs = search.0.target().execs() - before;
+        assert!(runs < 2500, "{runs}");
     }
 
     /// Runs with a log may take much longer than others: their time counts, not their number.

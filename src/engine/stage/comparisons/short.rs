@@ -1,0 +1,180 @@
+//! Short rounds: each seed that brought new edges is run once with its log, and a round tries to pass the rarest site that
+//! no seed passes, from its cheapest seed.
+//!
+//! Long rounds on whole seeds cost so much that most seeds never have one: after a minute a few dozens of thousands. A
+//! short one tries copies of operands only, and without the log; what passes is a new seed, and is scanned next.
+
+use std::collections::BTreeSet;
+use std::rc::Rc;
+use std::time::Duration;
+
+use rustc_hash::FxHashMap as HashMap;
+use serde::{Deserialize, Serialize};
+
+use super::super::Turn;
+use super::super::batches::run_producer;
+use super::super::share::{left, may};
+use super::copies::Solutions;
+use super::sites::Sites;
+use super::{logged, origin};
+use crate::comparison::{ComparisonKind, OwnLog, Place};
+use crate::corpus::{Corpus, SeedId};
+use crate::fuzzer::door::Door;
+use crate::mutate::solve::{Edit, Logged, edits};
+use crate::schedule::Budget;
+use crate::schedule::ledger::{Effort, Purpose};
+
+/// Seeds that are scanned before a round.
+const SCANS: usize = 16;
+/// Occurrences of a site that are tried, edits for one site, and in all.
+const MOST_OCCURRENCES: u32 = 4;
+const MOST_OF_SITE: usize = 64;
+const MOST_EDITS: usize = 400;
+/// Rounds of a seed whose edits were too many for one.
+const MOST_ROUNDS: u32 = 4;
+
+/// What short rounds know.
+#[derive(Debug, Default, Deserialize, Serialize)]
+#[serde(default)]
+pub(super) struct ShortRounds {
+    sites: Sites,
+    /// Seeds from this one on were not looked at.
+    from: SeedId,
+    /// Seeds that are to be scanned, the newest last.
+    unscanned: Vec<SeedId>,
+    /// Rounds that seeds had.
+    rounds: HashMap<SeedId, u32>,
+}
+
+impl ShortRounds {
+    /// Seeds with new edges, and those that the search began with, are to be scanned.
+    pub(super) fn note_new(&mut self, corpus: &Corpus, from: SeedId) {
+        let new = corpus.iter().skip(self.from.max(from).index());
+        let new = new.filter(|seed| seed.new_edge || seed.parent.is_none());
+        self.unscanned.extend(new.map(|seed| seed.id));
+        self.from = corpus.next_id();
+    }
+
+    /// Whether there is something to do.
+    pub(super) fn has_work<D: Door>(&self, turn: &Turn<'_, D>) -> bool {
+        !self.unscanned.is_empty() || self.next(turn).is_some()
+    }
+
+    /// The seed of the next round.
+    fn next<D: Door>(&self, turn: &Turn<'_, D>) -> Option<SeedId> {
+        let corpus = &turn.door.fuzzer().corpus;
+        let may_try = |id: SeedId| {
+            let rounds = self.rounds.get(&id).copied().unwrap_or(0);
+            rounds < MOST_ROUNDS && id < corpus.next_id() && !corpus[id].disabled
+        };
+        self.sites.next(&turn.shared.logs.results, may_try)
+    }
+
+    /// Forgets what is known of seeds that are not as they were.
+    pub(super) fn retain(&mut self, is_kept: impl Fn(SeedId) -> bool) {
+        self.sites.retain(&is_kept);
+        self.rounds.retain(|id, _| is_kept(*id));
+        self.unscanned.retain(|id| is_kept(*id));
+    }
+
+    /// Scans some seeds, then makes one round. False if no site is left for one.
+    pub(super) fn run<D: Door>(&mut self, turn: &mut Turn<'_, D>) -> Result<bool, D::Error> {
+        for _ in 0..SCANS {
+            if !may(turn.door, Purpose::Comparisons, Effort::ZERO) {
+                break;
+            }
+            let Some(id) = self.unscanned.pop() else { break };
+            self.scan(&mut turn.of(id))?;
+        }
+        let Some(id) = self.next(turn) else { return Ok(false) };
+        let Some(budget) = turn.door.fuzzer().budget(id) else {
+            self.rounds.insert(id, MOST_ROUNDS);
+            return Ok(true);
+        };
+        self.solve(&mut turn.of(id), budget.longest())?;
+        Ok(true)
+    }
+
+    fn scan<D: Door>(&mut self, turn: &mut Turn<'_, D>) -> Result<(), D::Error> {
+        let (id, fuzzer) = (turn.id, turn.door.fuzzer_mut());
+        if fuzzer.corpus[id].disabled {
+            return Ok(());
+        }
+        fuzzer.limit_mutants_of(id);
+        let seed = &fuzzer.corpus[id];
+        let time = if fuzzer.counts_time() { seed.exec_us } else { 0 };
+        let cost = time + seed.data.len() as u64 / 8;
+        let log = log_of(turn)?;
+        let results = &mut turn.shared.logs.results;
+        self.sites.scan((id, cost), log.view(), results);
+        Ok(())
+    }
+
+    /// One round on a seed.
+    fn solve<D: Door>(&mut self, turn: &mut Turn<'_, D>, budget: Budget) -> Result<(), D::Error> {
+        let id = turn.id;
+        turn.door.fuzzer_mut().limit_mutants_of(id);
+        let input: Rc<[u8]> = turn.door.fuzzer().corpus[id].data.as_ref().into();
+        let log = log_of(turn)?;
+        let rounds = self.rounds.entry(id).or_default();
+        *rounds += 1;
+        let (edits, is_cut) = self.choose(turn, &input, &log);
+        if !is_cut {
+            self.rounds.insert(id, MOST_ROUNDS);
+        }
+        let mut solutions = Solutions {
+            input,
+            edits,
+            done: 0,
+            spent: Duration::ZERO,
+            budget,
+            left: left(turn.door, Purpose::Comparisons),
+            first: 0,
+            is_paused: false,
+        };
+        run_producer(turn, &mut solutions)?;
+        let fuzzer = turn.door.fuzzer_mut();
+        let made = &solutions.edits[..solutions.done];
+        made.iter().for_each(|edit| fuzzer.blockers.note_attempt(edit.place.site));
+        Ok(())
+    }
+
+    /// The edits that may pass a site which is shut, those of the rarest site first. True if there were too many.
+    fn choose<D: Door>(
+        &mut self,
+        turn: &Turn<'_, D>,
+        input: &[u8],
+        log: &OwnLog,
+    ) -> (Vec<Edit>, bool) {
+        let (results, sites) = (&turn.shared.logs.results, &mut self.sites);
+        let is_left = |place: Place, kind| {
+            let is_shut = kind == ComparisonKind::Switch || results.is_one_sided(place.site);
+            place.occurrence < MOST_OCCURRENCES && is_shut && sites.is_left(place.site, results)
+        };
+        let (log, messages) = (log.view(), turn.door.fuzzer().mutation.messages);
+        let run = Logged { input, log, colored: input, colored_log: log, messages };
+        let mut chosen = edits(run, is_left);
+        let mut of_site = HashMap::<u32, usize>::default();
+        chosen.retain(|edit| {
+            let count = of_site.entry(edit.place.site).or_default();
+            *count += 1;
+            *count <= MOST_OF_SITE
+        });
+        chosen.sort_by_key(|edit| sites.rank(edit.place.site));
+        let rest = chosen.split_off(chosen.len().min(MOST_EDITS));
+        let tried: BTreeSet<u32> = chosen.iter().map(|edit| edit.place.site).collect();
+        let cut: BTreeSet<u32> = rest.iter().map(|edit| edit.place.site).collect();
+        // Also a site without a copy of its operands had its try.
+        let all: BTreeSet<u32> = log.iter().map(|one| one.site).collect();
+        all.into_iter()
+            .filter(|site| tried.contains(site) || !cut.contains(site))
+            .for_each(|site| sites.tried(site));
+        (chosen, !cut.is_subset(&tried))
+    }
+}
+
+/// The log of the turn's seed.
+fn log_of<D: Door>(turn: &mut Turn<'_, D>) -> Result<OwnLog, D::Error> {
+    let mut input = turn.door.fuzzer().corpus[turn.id].data.to_vec();
+    logged(turn, origin(turn.id, "copy"), &mut input, |log| log.own_copy())
+}

@@ -1,0 +1,156 @@
+//! Which comparisons seeds come to and none passes, and from which seed a pass is tried next.
+
+use serde::{Deserialize, Serialize};
+
+use rustc_hash::FxHashMap as HashMap;
+
+use crate::comparison::{ComparisonKind, ComparisonLog, Operand, Results};
+use crate::corpus::SeedId;
+
+/// Seeds of a site that are kept, the cheapest ones.
+const MOST_SEEDS: usize = 4;
+/// Rounds that a site is the reason of. More take the time from sites that had none.
+const MOST_TRIES: u32 = 2;
+/// A program with more sites has the others solved in long rounds only.
+const MOST_SITES: usize = 1 << 16;
+/// Results of one site that are distinguished.
+const MOST_CASES: usize = 64;
+
+/// The sites that seeds come to. One is shut as long as it has come to one result, or, as a switch, not to all cases.
+#[derive(Clone, Debug, Default, Deserialize, Serialize)]
+#[serde(default)]
+pub(super) struct Sites {
+    shut: HashMap<u32, Site>,
+}
+
+#[derive(Clone, Debug, Default, Deserialize, Serialize)]
+struct Site {
+    /// How many seeds come to it.
+    inputs: u32,
+    tries: u32,
+    /// Results that it may have.
+    cases: usize,
+    /// With what a run of them costs, the cheapest first.
+    seeds: Vec<(u64, SeedId)>,
+}
+
+impl Sites {
+    /// Adds the sites of the run of a seed. `results` learn what they came to.
+    pub(super) fn scan(
+        &mut self,
+        (id, cost): (SeedId, u64),
+        log: ComparisonLog<'_>,
+        results: &mut Results,
+    ) {
+        let (mut sites, mut last) = (HashMap::default(), None);
+        for one in log.iter() {
+            // A loop over the input comes to the same again and again.
+            let now = Some((one.site, one.result()));
+            if now == last {
+                continue;
+            }
+            last = now;
+            results.learn_site(one.site, one.result());
+            if one.constant != [true; 2] {
+                sites.entry(one.site).or_insert_with(|| match (one.kind, one.b) {
+                    (ComparisonKind::Switch, Operand::Bytes(cases)) => {
+                        (cases.len() / 8 + 1).min(MOST_CASES)
+                    }
+                    _ => 2,
+                });
+            }
+        }
+        for (number, cases) in sites {
+            if results.seen(number) >= cases {
+                self.shut.remove(&number);
+                continue;
+            }
+            let is_full = self.shut.len() >= MOST_SITES && !self.shut.contains_key(&number);
+            if is_full {
+                continue;
+            }
+            let site = self.shut.entry(number).or_default();
+            (site.inputs, site.cases) = (site.inputs + 1, cases);
+            site.seeds.push((cost, id));
+            site.seeds.sort_by_key(|(cost, id)| (*cost, std::cmp::Reverse(*id)));
+            site.seeds.truncate(MOST_SEEDS);
+        }
+    }
+
+    /// The cheapest seed that `may_try` and comes to the rarest of the sites that were tried least.
+    pub(super) fn next(
+        &self,
+        results: &Results,
+        may_try: impl Fn(SeedId) -> bool,
+    ) -> Option<SeedId> {
+        let open = self.shut.iter().filter(|(number, _)| self.is_left(**number, results));
+        let seeds = open.filter_map(|(number, site)| {
+            let (_, id) = site.seeds.iter().find(|(_, id)| may_try(*id))?;
+            Some(((site.tries, site.inputs, std::cmp::Reverse(*id), *number), *id))
+        });
+        seeds.min_by_key(|(key, _)| *key).map(|(_, id)| id)
+    }
+
+    /// Whether a site is shut and not tried too often. A site that no scan has seen is.
+    pub(super) fn is_left(&self, number: u32, results: &Results) -> bool {
+        match self.shut.get(&number) {
+            Some(site) => site.tries < MOST_TRIES && results.seen(number) < site.cases,
+            None => results.is_one_sided(number),
+        }
+    }
+
+    /// How soon a site is to be tried: the least number first.
+    pub(super) fn rank(&self, number: u32) -> (u32, u32) {
+        self.shut.get(&number).map_or((0, 0), |site| (site.tries, site.inputs))
+    }
+
+    /// A round has tried to pass it.
+    pub(super) fn tried(&mut self, number: u32) {
+        if let Some(site) = self.shut.get_mut(&number) {
+            site.tries += 1;
+        }
+    }
+
+    /// Forgets seeds that are not as they were.
+    pub(super) fn retain(&mut self, is_kept: impl Fn(SeedId) -> bool) {
+        for site in self.shut.values_mut() {
+            site.seeds.retain(|(_, id)| is_kept(*id));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::comparison::OwnLog;
+
+    fn log(entries: &[(u32, u64, u64)]) -> OwnLog {
+        let mut log = OwnLog::default();
+        for (site, a, b) in entries {
+            log.add_integers(*site, ComparisonKind::Equal, 4, *a, *b);
+        }
+        log
+    }
+
+    #[test]
+    fn the_rarest_shut_site_comes_first_with_its_cheapest_seed() {
+        let (mut sites, mut results) = (Sites::default(), Results::default());
+        let [a, b, c] = [0, 1, 2].map(SeedId);
+        sites.scan((a, 10), log(&[(1, 1, 2), (2, 1, 2)]).view(), &mut results);
+        sites.scan((b, 5), log(&[(1, 3, 2), (3, 7, 7)]).view(), &mut results);
+        sites.scan((c, 9), log(&[(1, 3, 2), (3, 7, 7), (3, 7, 7)]).view(), &mut results);
+        // Site 2 has one seed, 1 three, 3 two.
+        assert_eq!(sites.next(&results, |_| true), Some(a));
+        sites.tried(2);
+        assert_eq!(sites.next(&results, |_| true), Some(b));
+        assert_eq!(sites.next(&results, |id| id != b), Some(c));
+        [2, 3, 3].into_iter().for_each(|site| sites.tried(site));
+        assert!(!sites.is_left(3, &results) && sites.is_left(1, &results));
+        assert_eq!(sites.next(&results, |_| true), Some(b));
+        // What any run passes is not shut any more.
+        sites.scan((SeedId(3), 1), log(&[(1, 2, 2)]).view(), &mut results);
+        assert!(!sites.is_left(1, &results));
+        sites.tried(2);
+        assert_eq!(sites.next(&results, |_| true), None);
+    }
+}
