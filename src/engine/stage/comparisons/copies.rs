@@ -260,13 +260,16 @@ fn try_edit<D: Door>(
     Ok(Tried { is_partial, is_extended, flips: flips.then_some(bytes) })
 }
 
+/// An input, its log, and whether its run ended well.
+type Restored = (Vec<u8>, OwnLog, bool);
+
 /// An edit may undo an equality that the run needs to come to the comparison: what was a copy of the edited bytes gets
-/// the new ones as well. Returns the input that comes to it again, with its log, and whether the run ended well.
+/// the new ones as well. Returns the input that comes to it again.
 fn restore<D: Door>(
     turn: &mut Turn<'_, D>,
     (edit, edited): (&Edit, &[u8]),
     (before, after): (&OwnLog, &OwnLog),
-) -> Result<Option<(Vec<u8>, OwnLog, bool)>, D::Error> {
+) -> Result<Option<Restored>, D::Error> {
     let mut occurrences = Occurrences::default();
     let pairs = before.view().iter().zip(after.view().iter());
     let mut pairs = pairs.map(|(old, new)| (occurrences.place(&new), old, new));
