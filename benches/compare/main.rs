@@ -32,6 +32,7 @@ use kinds::{Fuzzer, Kind};
 use report::{Functions, Report};
 use row::Row;
 use run::{Campaign, Outcome};
+use sets::JUDGING;
 use sets::{NoTarget, Sets};
 
 /// Of every side, so that none is faster by shorter inputs.
@@ -466,11 +467,14 @@ impl Compare {
         Ok(())
     }
 
-    /// Of each target that is built here.
+    /// Of each target that is built here and may be looked into.
     fn functions(&self, rows: &[Row]) -> Functions {
         let mut functions = BTreeMap::new();
         for row in rows {
             let (target, _) = sets::parts(&row.target);
+            if self.settings.sets.of(target) == JUDGING {
+                continue;
+            }
             let program = self.neutral.program(target);
             if !functions.contains_key(&row.target) && program.exists() {
                 functions.insert(row.target.clone(), symbols(&program));

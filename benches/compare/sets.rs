@@ -9,6 +9,7 @@ pub(super) struct Sets {
 
 pub(super) const TUNING: &str = "tuning";
 pub(super) const JUDGING: &str = "judging";
+
 /// Why a word names no targets.
 #[derive(Debug, Eq, PartialEq)]
 pub(super) struct NoTarget(pub(super) String);
