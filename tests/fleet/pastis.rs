@@ -188,8 +188,9 @@ fn servers_are_fuzzed_over_their_socket() {
         assert!(client.seeds().iter().all(|(_, bytes)| *bytes != seed && *bytes != other));
         let worker = format!("{}/out/main", session(&dir));
         let queue = format!("{worker}/queue");
-        let first = dir.entries(&queue).into_iter().find(|name| name.starts_with("id:000000,"));
-        assert_eq!(dir.read(&format!("{queue}/{}", first.unwrap())), queued);
+        // Behind the engine's own seed, if that of the broker came too late for the start.
+        let mut entries = dir.entries(&queue).into_iter();
+        assert!(entries.any(|name| dir.read(&format!("{queue}/{name}")) == queued));
         let setup = dir.text(&format!("{worker}/fuzzer_setup"));
         assert!(setup.contains("'--net' 'tcp:7000'") && !setup.contains("udp:53"), "{setup}");
         for word in ["--split", "--answers"] {

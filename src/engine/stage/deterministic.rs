@@ -27,8 +27,8 @@ pub(super) struct DeterministicSteps {
 
 /// Steps that go on in a later turn.
 struct Suspended {
-    /// Bytes of the seed that they were made for: it may be trimmed meanwhile.
-    len: usize,
+    /// Whether the seed was trimmed then, and its length: they begin again with other bytes.
+    seed: (bool, usize),
     steps: Deterministic,
 }
 
@@ -61,7 +61,8 @@ impl<D: Door> Stage<D> for DeterministicSteps {
                 .limit(mutation.max_len)
                 .starting_at(seed.changed_at as usize)
         };
-        let suspended = self.suspended.remove(&id).filter(|of| of.len == seed.data.len());
+        let suspended = self.suspended.remove(&id);
+        let suspended = suspended.filter(|of| of.seed == (seed.trimmed, seed.data.len()));
         let steps = suspended.map_or_else(begin, |of| of.steps);
         let Some(slice) = fuzzer.budget(id) else { return Ok(StageEnd::TurnOver) };
         let slice = match fuzzer.mutation.deterministic {
@@ -148,8 +149,8 @@ impl DeterministicSteps {
             self.suspended.retain(|id, _| scheduler.is_owner(*id) || corpus[*id].favored);
         }
         if self.suspended.len() < MOST_SUSPENDED {
-            let len = corpus[id].data.len();
-            self.suspended.insert(id, Suspended { len, steps });
+            let seed = (corpus[id].trimmed, corpus[id].data.len());
+            self.suspended.insert(id, Suspended { seed, steps });
         }
     }
 }

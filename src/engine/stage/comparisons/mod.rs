@@ -104,7 +104,7 @@ impl<D: Door> Stage<D> for Comparisons<D> {
         }
         self.short.note_new(&fuzzer.corpus, fuzzer.compares_from);
         let is_idle = self.is_idle(fuzzer) && self.paused.is_none();
-        !is_idle || may_begin_again(turn.door) || self.has_short_work(turn)
+        !is_idle || may_begin_again(turn.door) || self.has_short_work(fuzzer)
     }
 
     /// An input that flips a comparison is worked on as well, also if it shows nothing that makes it a seed: the
@@ -158,8 +158,8 @@ enum Short {
 
 impl<D: Door> Comparisons<D> {
     /// Logs that leave out what is equal do not show that a site was passed.
-    fn has_short_work(&self, turn: &Turn<'_, D>) -> bool {
-        !turn.door.fuzzer().has_partial_log() && self.short.has_work(turn)
+    fn has_short_work(&self, fuzzer: &Fuzzer<D::Mutators>) -> bool {
+        !fuzzer.has_partial_log() && self.short.has_work()
     }
 
     /// Long rounds have a part of the stage's time as long as there is work for short ones.
@@ -167,7 +167,7 @@ impl<D: Door> Comparisons<D> {
         let counts_time = door.fuzzer().counts_time();
         let [long, all] = [self.long, used(door)].map(|effort| effort.amount(counts_time));
         let is_long_due = long < all * LONG_PART;
-        !door.fuzzer().has_partial_log() && !is_long_due
+        self.has_short_work(door.fuzzer()) && !is_long_due
     }
 
     fn run_short(&mut self, turn: &mut Turn<'_, D>) -> Result<Short, D::Error> {
@@ -264,6 +264,7 @@ impl<D: Door> Comparisons<D> {
     fn begin_again(&mut self, turn: &mut Turn<'_, D>) {
         self.idle_since = None;
         turn.shared.logs.results.forget_failures();
+        self.short.begin_again();
         self.rounds.retain(|_, rounds| *rounds != COMPARED);
     }
 }

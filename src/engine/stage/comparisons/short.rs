@@ -44,6 +44,8 @@ pub(super) struct ShortRounds {
     unscanned: Vec<SeedId>,
     /// Rounds that seeds had.
     rounds: HashMap<SeedId, u32>,
+    /// No site was left, until there are other seeds.
+    is_idle: bool,
 }
 
 impl ShortRounds {
@@ -53,11 +55,18 @@ impl ShortRounds {
         let new = new.filter(|seed| seed.new_edge || seed.parent.is_none());
         self.unscanned.extend(new.map(|seed| seed.id));
         self.from = corpus.next_id();
+        self.is_idle &= self.unscanned.is_empty();
     }
 
-    /// Whether there is something to do.
-    pub(super) fn has_work<D: Door>(&self, turn: &Turn<'_, D>) -> bool {
-        !self.unscanned.is_empty() || self.next(turn).is_some()
+    /// Whether there may be something to do.
+    pub(super) fn has_work(&self) -> bool {
+        !self.is_idle
+    }
+
+    /// There is time for more tries, from seeds that had no round.
+    pub(super) fn begin_again(&mut self) {
+        self.sites.forget_tries();
+        self.is_idle = false;
     }
 
     /// The seed of the next round.
@@ -86,7 +95,10 @@ impl ShortRounds {
             let Some(id) = self.unscanned.pop() else { break };
             self.scan(&mut turn.of(id))?;
         }
-        let Some(id) = self.next(turn) else { return Ok(false) };
+        let Some(id) = self.next(turn) else {
+            self.is_idle = self.unscanned.is_empty();
+            return Ok(false);
+        };
         let Some(budget) = turn.door.fuzzer().budget(id) else {
             self.rounds.insert(id, MOST_ROUNDS);
             return Ok(true);

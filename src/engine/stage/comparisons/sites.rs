@@ -111,6 +111,11 @@ impl Sites {
         }
     }
 
+    /// All may be tried again.
+    pub(super) fn forget_tries(&mut self) {
+        self.shut.values_mut().for_each(|site| site.tries = 0);
+    }
+
     /// Forgets seeds that are not as they were.
     pub(super) fn retain(&mut self, is_kept: impl Fn(SeedId) -> bool) {
         for site in self.shut.values_mut() {
