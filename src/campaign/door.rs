@@ -280,6 +280,9 @@ impl Campaign {
 
     /// Takes in what other fuzzers have found, for a share of the time.
     fn import_if_due(&mut self) -> Result<(), CampaignError> {
+        if !self.imports.as_ref().is_some_and(Imports::are_due) {
+            return Ok(());
+        }
         let wall = |campaign: &Self| Effort { runs: 0, time: campaign.elapsed() };
         let (start, now) = (Instant::now(), wall(self));
         let account = &mut self.fuzzer.ledger[Purpose::Imports];

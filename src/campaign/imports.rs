@@ -13,11 +13,18 @@ const LOOK: Duration = Duration::from_millis(500);
 pub(super) struct Imports {
     peers: Peers,
     next_look: Instant,
+    /// Nothing waits, as far as the last look has shown.
+    is_empty: bool,
 }
 
 impl Imports {
     pub(super) fn new(peers: Peers) -> Self {
-        Self { peers, next_look: Instant::now() }
+        Self { peers, next_look: Instant::now(), is_empty: true }
+    }
+
+    /// Whether something waits, or it is time for a look.
+    pub(super) fn are_due(&self) -> bool {
+        !self.is_empty || Instant::now() >= self.next_look
     }
 
     /// Checks the other queues if it is time for that.
@@ -31,6 +38,7 @@ impl Imports {
     pub(super) fn look(&mut self, outside: &mut Outside) {
         self.note_positions(outside);
         self.next_look = Instant::now() + LOOK;
+        self.is_empty = false;
         let damaged = RefCell::new(Vec::new());
         self.peers.look(|peer| {
             let bytes = outside.output.synced(peer);
@@ -54,7 +62,9 @@ impl Imports {
 
     /// The next input that waits.
     pub(super) fn next(&mut self) -> Option<Import> {
-        self.peers.take()
+        let next = self.peers.take();
+        self.is_empty = next.is_none();
+        next
     }
 
     /// On disk once the inputs are judged: what was not is read again after a restart.

@@ -375,7 +375,7 @@ fn may_run_again<D: Door>(door: &D, was_cut: bool) -> bool {
     let account = &door.fuzzer().ledger[Purpose::SecondRuns];
     let piece = if was_cut { FIRST_WAITS } else { Duration::ZERO };
     let elapsed = Effort { runs: 0, time: door.elapsed() };
-    account.may(elapsed, true, Effort { runs: 0, time: piece })
+    account.has_time(elapsed, piece)
 }
 
 /// Runs again what was put off, as far as there is time for it.

@@ -72,7 +72,6 @@ const FIRST: Effort = Effort { runs: 5000, time: Duration::from_millis(500) };
 pub(crate) const FIRST_WAITS: Duration = Duration::from_secs(3);
 /// How long inputs of others are taken in at once.
 pub const IMPORT_SLICE: Duration = Duration::from_millis(50);
-const FOR_ANY_NUMBER: u64 = u64::MAX;
 
 /// What a part of the search may take.
 #[derive(Clone, Debug)]
@@ -144,6 +143,11 @@ impl Account {
         !self.left(all, counts_time).is_used_by(piece)
     }
 
+    /// Whether it has this time left.
+    pub(crate) fn has_time(&self, all: Effort, time: Duration) -> bool {
+        self.left(all, true).amount >= time.as_secs_f64()
+    }
+
     /// Whether it has anything left, of time.
     #[must_use]
     pub fn has_some(&self, all: Effort) -> bool {
@@ -175,16 +179,13 @@ pub struct Ledger([Account; Purpose::ALL.len()]);
 impl Ledger {
     /// `lengths`: the share of [`Purpose::Lengths`].
     pub(crate) fn new(lengths: f64) -> Self {
-        let any = FOR_ANY_NUMBER;
+        let at_first = |time| Effort { runs: 0, time };
         Self([
             Account::of_stage("comparisons", 0.1),
             Account::of_stage("lengths", lengths),
             // Without a limit short blocks were two thirds of a campaign's first minutes if seeds had 10 KiB or more.
             Account::of_stage("trimming", 0.15),
-            Account {
-                first: Effort { runs: any, time: FIRST_WAITS },
-                ..Account::new("second_runs", 0.1)
-            },
+            Account { slice: at_first(FIRST_WAITS), ..Account::new("second_runs", 0.1) },
             // The first runs: a search begins with many new paths.
             Account {
                 first: Effort { runs: 100, time: Duration::ZERO },
@@ -192,7 +193,7 @@ impl Ledger {
                 ..Account::new("sanitizers", 1.0)
             },
             Account {
-                first: Effort { runs: any, time: IMPORT_SLICE },
+                slice: at_first(IMPORT_SLICE),
                 most: IMPORT_SLICE.as_secs_f64(),
                 ..Account::new("imports", 0.25)
             },
@@ -263,6 +264,21 @@ mod tests {
             }
         }
         assert!((2.0..2.7).contains(&imported), "{imported}");
+    }
+
+    /// An executor may not measure time.
+    #[test]
+    fn second_runs_are_made_where_no_time_passes() {
+        let ledger = Ledger::new(0.1);
+        let account = &ledger[Purpose::SecondRuns];
+        assert!(account.has_time(Effort::ZERO, Duration::ZERO));
+        assert!(account.has_time(Effort::ZERO, FIRST_WAITS));
+        let mut used = account.clone();
+        used.spend(seconds(0.5));
+        assert!(used.has_time(Effort::ZERO, Duration::ZERO));
+        assert!(
+            !used.has_time(seconds(4.9), FIRST_WAITS) && used.has_time(seconds(5.1), FIRST_WAITS)
+        );
     }
 
     #[test]

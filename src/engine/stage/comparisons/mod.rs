@@ -46,6 +46,8 @@ const LARGEST_CUT: usize = 1 << 16;
 const MOST_CUT: usize = 512;
 /// Of the stage's time, while there is work for short rounds.
 const LONG_PART: f64 = 0.25;
+/// Seeds that are scanned before a short round.
+const SCANS: u32 = 16;
 /// Short rounds go on for so long.
 const SHORT_SLICE: Effort = Effort { runs: 2000, time: Duration::from_millis(100) };
 /// A slice has time for these runs. A run with the log often needs a new process, and the first run of a slice shows
@@ -75,6 +77,8 @@ pub(super) struct Comparisons<D: Door> {
     cut: BySeed<Inputs>,
     /// No seed is left as long as the favored ones are those of this choice.
     idle_since: Option<u64>,
+    /// All of this is by logs of another build than the target (`-c`).
+    is_foreign: bool,
 }
 
 /// A round of a seed.
@@ -87,8 +91,15 @@ struct Round<D: Door> {
 
 impl<D: Door> Default for Comparisons<D> {
     fn default() -> Self {
-        let (short, rounds, cut) = (ShortRounds::default(), BySeed::new(), BySeed::new());
-        Self { short, long: Effort::ZERO, rounds, paused: None, cut, idle_since: None }
+        Self {
+            short: ShortRounds::default(),
+            long: Effort::ZERO,
+            rounds: BySeed::new(),
+            paused: None,
+            cut: BySeed::new(),
+            idle_since: None,
+            is_foreign: false,
+        }
     }
 }
 
@@ -99,6 +110,9 @@ impl<D: Door> Stage<D> for Comparisons<D> {
 
     fn wants(&mut self, turn: &mut Turn<'_, D>) -> bool {
         let fuzzer = turn.door.fuzzer();
+        if fuzzer.has_logger() != self.is_foreign {
+            *self = Self { is_foreign: fuzzer.has_logger(), ..Self::default() };
+        }
         if !are_solved(fuzzer) || !has_share(turn.door) {
             return false;
         }
@@ -171,10 +185,15 @@ impl<D: Door> Comparisons<D> {
     }
 
     fn run_short(&mut self, turn: &mut Turn<'_, D>) -> Result<Short, D::Error> {
-        let begin = taken(turn.door);
+        let (begin, mut scans) = (taken(turn.door), 0);
         loop {
-            if !self.short.run(turn)? {
-                return Ok(Short::NoneLeft);
+            if scans < SCANS && self.short.scan_next(turn)? {
+                scans += 1;
+            } else {
+                scans = 0;
+                if !self.short.solve_next(turn)? {
+                    return Ok(Short::NoneLeft);
+                }
             }
             let done = taken(turn.door).since(begin);
             self.short.note_new(&turn.door.fuzzer().corpus, turn.door.fuzzer().compares_from);
@@ -602,6 +621,22 @@ mod tests {
         // Without it, nothing logs.
         search.0.lose_logger();
         assert!(!search.0.logs_comparisons());
+    }
+
+    /// Numbers of sites are those of a build.
+    #[test]
+    fn what_the_logs_of_another_build_have_shown_is_forgotten() {
+        let mut search = Search::of(gated(ExitKind::Ok).logging(|_, _| {}));
+        let (bytes, origin) = (vec![b'x'; 48], Origin::injected(0));
+        search.try_out(&Candidate { bytes, origin }).unwrap();
+        let mut stage = Comparisons::default();
+        stage.rounds.insert(SeedId(0), COMPARED);
+        search.turn(SeedId(0), |turn| stage.wants(turn));
+        assert_eq!(stage.rounds.len(), 1);
+        let logger = FakeExecutor::new(8, vec![], |_, _, _| ExitKind::Ok).logging(|_, _| {});
+        search.0.log_by(Box::new(logger));
+        search.turn(SeedId(0), |turn| stage.wants(turn));
+        assert!(stage.rounds.is_empty());
     }
 
     /// Crashes or hangs behind the gates.

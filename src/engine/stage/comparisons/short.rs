@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 
 use super::super::Turn;
 use super::super::batches::run_producer;
-use super::super::share::{left, may};
+use super::super::share::left;
 use super::copies::Solutions;
 use super::sites::Sites;
 use super::{logged, origin};
@@ -22,10 +22,8 @@ use crate::corpus::{Corpus, SeedId};
 use crate::fuzzer::door::Door;
 use crate::mutate::solve::{Edit, Logged, edits};
 use crate::schedule::Budget;
-use crate::schedule::ledger::{Effort, Purpose};
+use crate::schedule::ledger::Purpose;
 
-/// Seeds that are scanned before a round.
-const SCANS: usize = 16;
 /// Occurrences of a site that are tried, edits for one site, and in all.
 const MOST_OCCURRENCES: u32 = 4;
 const MOST_OF_SITE: usize = 64;
@@ -86,15 +84,14 @@ impl ShortRounds {
         self.unscanned.retain(|id| is_kept(*id));
     }
 
-    /// Scans some seeds, then makes one round. False if no site is left for one.
-    pub(super) fn run<D: Door>(&mut self, turn: &mut Turn<'_, D>) -> Result<bool, D::Error> {
-        for _ in 0..SCANS {
-            if !may(turn.door, Purpose::Comparisons, Effort::ZERO) {
-                break;
-            }
-            let Some(id) = self.unscanned.pop() else { break };
-            self.scan(&mut turn.of(id))?;
-        }
+    /// Scans the newest seed that was not. False if there is none.
+    pub(super) fn scan_next<D: Door>(&mut self, turn: &mut Turn<'_, D>) -> Result<bool, D::Error> {
+        let Some(id) = self.unscanned.pop() else { return Ok(false) };
+        self.scan(&mut turn.of(id)).map(|()| true)
+    }
+
+    /// Makes a round. False if no site is left for one.
+    pub(super) fn solve_next<D: Door>(&mut self, turn: &mut Turn<'_, D>) -> Result<bool, D::Error> {
         let Some(id) = self.next(turn) else {
             self.is_idle = self.unscanned.is_empty();
             return Ok(false);
@@ -128,12 +125,9 @@ impl ShortRounds {
         turn.door.fuzzer_mut().limit_mutants_of(id);
         let input: Rc<[u8]> = turn.door.fuzzer().corpus[id].data.as_ref().into();
         let log = log_of(turn)?;
-        let rounds = self.rounds.entry(id).or_default();
-        *rounds += 1;
         let (edits, is_cut) = self.choose(turn, &input, &log);
-        if !is_cut {
-            self.rounds.insert(id, MOST_ROUNDS);
-        }
+        let rounds = self.rounds.entry(id).or_default();
+        *rounds = if is_cut { *rounds + 1 } else { MOST_ROUNDS };
         let mut solutions = Solutions {
             input,
             edits,
