@@ -19,6 +19,13 @@ bool isCoverage(const llvm::Value *Place) {
   return G && G->hasSection() && G->getSection().contains("sancov_cntrs");
 }
 
+// A part of the table that only says where counters belong to: who uses a function there, does not call it.
+bool isTableOfCoverage(const llvm::User &U) {
+  if (auto *Table = llvm::dyn_cast<llvm::GlobalVariable>(&U)) return Table->getSection().contains("sancov_pcs");
+  return llvm::isa<llvm::Constant>(U) && !llvm::isa<llvm::GlobalValue>(U) && !U.use_empty() &&
+         llvm::all_of(U.users(), [](const llvm::User *Outer) { return isTableOfCoverage(*Outer); });
+}
+
 // The sum that is stored, if the store is the last step of a counter's increment.
 llvm::BinaryOperator *incrementOf(llvm::StoreInst &Store) {
   if (!Store.getValueOperand()->getType()->isIntegerTy(8) || !isCoverage(Store.getPointerOperand())) return nullptr;

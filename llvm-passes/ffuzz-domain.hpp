@@ -261,6 +261,24 @@ protected:
     if (CurrentPhase == Late) markOurs(F);
   }
 
+  // Without debug information there is still the function.
+  Place placeOf(const llvm::Instruction *Where) const {
+    const llvm::DILocation *Location = locationOf(Where);
+    const llvm::DISubprogram *Scope =
+        Location ? Location->getScope()->getSubprogram() : CurrentFunction->getSubprogram();
+    Place P;
+    P.File = Path;
+    P.Function = llvm::demangle(CurrentFunction->getName().str());
+    if (!Scope) return P;
+    const llvm::DIFile *File = Location ? Location->getFile() : Scope->getFile();
+    if (File) P.File = absolutePath(File->getFilename(), File->getDirectory());
+    llvm::StringRef Mangled = Scope->getLinkageName();
+    P.Function = Mangled.empty() ? Scope->getName().str() : llvm::demangle(Mangled.str());
+    P.Line = Location ? Location->getLine() : Scope->getLine();
+    P.Column = Location ? Location->getColumn() : 0;
+    return P;
+  }
+
   void writeKeys() { Keys.writeTo(M); }
   void writeKeysTo(const char *Section) { Keys.writeTo(M, Section); }
 
@@ -284,24 +302,6 @@ private:
     llvm::sys::fs::make_absolute(Name);
     llvm::sys::path::remove_dots(Name, true);
     return std::string(Name.str());
-  }
-
-  // Without debug information there is still the function.
-  Place placeOf(const llvm::Instruction *Where) const {
-    const llvm::DILocation *Location = locationOf(Where);
-    const llvm::DISubprogram *Scope =
-        Location ? Location->getScope()->getSubprogram() : CurrentFunction->getSubprogram();
-    Place P;
-    P.File = Path;
-    P.Function = llvm::demangle(CurrentFunction->getName().str());
-    if (!Scope) return P;
-    const llvm::DIFile *File = Location ? Location->getFile() : Scope->getFile();
-    if (File) P.File = absolutePath(File->getFilename(), File->getDirectory());
-    llvm::StringRef Mangled = Scope->getLinkageName();
-    P.Function = Mangled.empty() ? Scope->getName().str() : llvm::demangle(Mangled.str());
-    P.Line = Location ? Location->getLine() : Scope->getLine();
-    P.Column = Location ? Location->getColumn() : 0;
-    return P;
   }
 
   // Code that the compiler or coverage made up has no line: then the next one in the block counts.

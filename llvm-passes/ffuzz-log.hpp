@@ -7,7 +7,7 @@
 #ifndef FFUZZ_LOG_HPP
 #define FFUZZ_LOG_HPP
 
-#include "ffuzz-domain.hpp"
+#include "ffuzz-counters.hpp"
 #include "ffuzz-rest.hpp"
 
 #include "llvm/ADT/DenseMap.h"
@@ -31,7 +31,7 @@ constexpr const char LogFlag[] = "_ffuzz_log_on", LogInit[] = "_ffuzz_log_init";
 
 // `enum ffuzz_comparison_kind` and its flags, see runtime/channel.h.
 enum LogKind : unsigned { LogEqual, LogUnsigned, LogSigned, LogFloat, LogSwitch, LogMemory, LogText, LogSearch };
-enum LogFlags : unsigned { LogConstA = 1, LogConstB = 2, LogIgnoresCase = 4 };
+enum LogFlags : unsigned { LogConstA = 1, LogConstB = 2, LogIgnoresCase = 4, LogMaybe = 8 };
 
 // Functions of libraries that compare, by the form of their parameters.
 enum class Comparer {
@@ -557,9 +557,10 @@ private:
     case Comparer::Strings:
       return call(B, "__ffuzz_log_string", {Key, how(LogText, 0, 0), Pointer(0), Pointer(1), getConst(1)});
     case Comparer::MaybeText:
-      return call(B, "__ffuzz_log_maybe", {Key, how(LogText, 0, Flags), Pointer(0), Pointer(1), All});
+      return call(B, "__ffuzz_log_maybe", {Key, how(LogText, 0, Flags | LogMaybe), Pointer(0), Pointer(1), All});
     case Comparer::MaybeMemory:
-      return call(B, "__ffuzz_log_maybe", {Key, how(LogMemory, 0, Flags), Pointer(0), Pointer(1), Length(2)});
+      return call(B, "__ffuzz_log_maybe",
+                  {Key, how(LogMemory, 0, Flags | LogMaybe), Pointer(0), Pointer(1), Length(2)});
     case Comparer::TextOfLength:
       return call(B, "__ffuzz_log_text", {Key, how(LogText, 0, Flags), Pointer(0), Pointer(1), Length(2)});
     case Comparer::Search:
@@ -636,7 +637,7 @@ private:
     for (auto &[F, Log] : Ways)
       if (F->hasLocalLinkage()) Asked.insert(F);
     auto Asks = [&](const llvm::Use &U) {
-      if (isOfCoverage(*U.getUser())) return true;
+      if (isTableOfCoverage(*U.getUser())) return true;
       auto *Call = llvm::dyn_cast<llvm::CallBase>(U.getUser());
       if (!Call || !Call->isCallee(&U)) return false;
       auto *Caller = const_cast<llvm::Function *>(Call->getFunction());
@@ -646,13 +647,6 @@ private:
     for (auto &[F, Log] : Ways)
       if (!llvm::all_of(F->uses(), Asks)) Asked.erase(F);
     return Asked;
-  }
-
-  // The table of places only says where counters belong to.
-  static bool isOfCoverage(const llvm::User &U) {
-    if (auto *Table = llvm::dyn_cast<llvm::GlobalVariable>(&U)) return Table->getSection().contains("sancov_pcs");
-    return llvm::isa<llvm::Constant>(U) && !U.use_empty() &&
-           llvm::all_of(U.users(), [](const llvm::User *Outer) { return isOfCoverage(*Outer); });
   }
 
   // The marks of `Rest` become ways into its second version.

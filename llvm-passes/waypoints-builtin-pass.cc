@@ -12,6 +12,7 @@
 #include "ffuzz-counters.hpp"
 #include "ffuzz-declared.hpp"
 #include "ffuzz-exec.hpp"
+#include "ffuzz-flow.hpp"
 #include "ffuzz-log.hpp"
 #include "ffuzz-words-pass.hpp"
 #include "waypoints-cmp-pass.cc"
@@ -32,6 +33,7 @@ template <class Domain> static void addIf(bool IsWanted, PassBuilder &PB, const 
 static void addNamed(PassBuilder &PB, StringRef Name) {
   if (Name == "words") addWords(PB);
   if (Name == "log") addLog(PB);
+  if (Name == "flow") addFlow(PB);
   if (Name == "conditions") addConditions(PB);
   if (Name == "never-zero") addNeverZero(PB);
   if (Name == "deny-exec") addDenyExec(PB);
@@ -52,10 +54,11 @@ static void addWanted(PassBuilder &PB) {
   const char *Names = std::getenv("FFUZZ_BUILTIN_DOMAINS");
   SmallVector<StringRef, 16> Wanted;
   StringRef(Names ? Names : "").split(Wanted, ',');
-  // Words are those of first versions, and second versions have nothing that a domain adds.
-  for (StringRef First : {"words", "log"})
-    if (is_contained(Wanted, First)) addNamed(PB, First);
-  erase_if(Wanted, [](StringRef Name) { return Name == "words" || Name == "log"; });
+  // Words are those of first versions, and second versions have nothing that a domain adds; nor has the flow.
+  const StringRef First[] = {"words", "log", "flow"};
+  for (StringRef Name : First)
+    if (is_contained(Wanted, Name)) addNamed(PB, Name);
+  erase_if(Wanted, [&](StringRef Name) { return is_contained(First, Name); });
   for (StringRef Name : Wanted) addNamed(PB, Name);
   addDeclaredDomains(PB);
   addLogEntries(PB);

@@ -230,6 +230,7 @@ struct ffuzz_comparison {
 #define FFUZZ_LOG_CONSTANT_A 1u
 #define FFUZZ_LOG_CONSTANT_B 2u
 #define FFUZZ_LOG_IGNORES_CASE 4u
+#define FFUZZ_LOG_MAYBE 8u /* the call may be of something else than a comparer */
 
 struct ffuzz_log {
   uint32_t count; /* above FFUZZ_MOST_COMPARISONS the rest is missing */

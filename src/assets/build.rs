@@ -34,6 +34,7 @@ const BUILTIN: &str = "builtin";
 const HEADERS: &[&str] = &[
     "ffuzz-domain.hpp",
     "ffuzz-exec.hpp",
+    "ffuzz-flow.hpp",
     "ffuzz-log.hpp",
     "ffuzz-rest.hpp",
     "ffuzz-keys.hpp",

@@ -1,76 +1,128 @@
-//! Where the search is stuck: comparisons that seeds come to and do not pass, with their places in the source.
+//! Where the search is stuck: what seeds reach and do not go on from, with the places in the source.
 
-use std::cell::OnceCell;
+use std::cell::{OnceCell, RefCell};
 use std::collections::HashMap;
+use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use crate::disk::output::OutputDir;
-use crate::engine::comparison::{Blocker, ranges};
-use crate::engine::corpus::{Seed, SeedId};
+use crate::engine::comparison::ranges;
+use crate::engine::corpus::SeedId;
 use crate::engine::domain::Site;
+use crate::engine::executor::{Module, TargetInfo};
+use crate::engine::feedback::Stuck;
 use crate::engine::fuzzer::Fuzzer;
 use crate::event::BlockedComparison;
+use crate::exec::lines::{Place, Places};
 use crate::mutators::Mutators;
 
-/// Comparisons that the screen shows, and how long it shows the same ones.
+/// Places that the screen shows, and how long it shows the same ones.
 const MOST_SHOWN: usize = 6;
 const SHOWN_FOR: Duration = Duration::from_secs(2);
 
-/// The comparisons by their numbers.
+/// Places in the sources of a target; its files are read when the first place is asked for.
+#[derive(Debug, Default)]
+pub struct TargetPlaces {
+    /// Comparisons by their numbers.
+    sites: OnceCell<HashMap<u32, Site>>,
+    modules: OnceCell<Vec<Module>>,
+    /// The places of each file's counters; None of a file that has none.
+    counters: RefCell<HashMap<PathBuf, Option<Places>>>,
+}
+
+impl TargetPlaces {
+    /// What is known of a place without the seeds. `sites`: the comparisons of what logs them.
+    pub fn entry(
+        &self,
+        stuck: &Stuck,
+        target: &dyn TargetInfo,
+        sites: impl FnOnce() -> Vec<Site>,
+    ) -> BlockedComparison {
+        let by_number = || sites().into_iter().map(|site| (site.key, site)).collect();
+        let sites = self.sites.get_or_init(by_number);
+        let mut entry = match stuck.site.and_then(|site| sites.get(&site)) {
+            Some(site) => BlockedComparison {
+                file: site.file.to_string(),
+                line: site.line,
+                column: site.column,
+                function: site.short_function().to_string(),
+                comparison: site.what.to_string(),
+                ..BlockedComparison::default()
+            },
+            None => {
+                let Place { function, file, line } =
+                    self.of_counter(stuck.behind.or(stuck.counter), target);
+                BlockedComparison { file, line, function, ..BlockedComparison::default() }
+            }
+        };
+        if let Some(fork) = stuck.fork {
+            entry.behind = Some(fork.behind.into());
+            entry.functions = fork.functions.into();
+            entry.outcome = match fork.ways {
+                2 => "one way is never taken".into(),
+                ways => format!("{} of {ways} ways are never taken", fork.shut),
+            };
+        }
+        if let Some(blocker) = &stuck.comparison {
+            entry.outcome = blocker.outcome().into();
+            entry.seeds = blocker.inputs as u64;
+            entry.attempts = blocker.attempts;
+            entry.operands = blocker.comparison().to_string();
+            entry.bytes = ranges(blocker.deciding.iter().copied());
+        }
+        entry
+    }
+
+    fn of_counter(&self, counter: Option<u32>, target: &dyn TargetInfo) -> Place {
+        let modules = self.modules.get_or_init(|| target.modules());
+        let counter = counter.map_or(usize::MAX, |counter| counter as usize);
+        let Some(module) = modules.iter().find(|module| module.counters.contains(&counter)) else {
+            return Place::default();
+        };
+        let mut known = self.counters.borrow_mut();
+        let read = || Places::read(&module.file).ok();
+        let places = known.entry(module.file.clone()).or_insert_with(read);
+        let number = counter - module.counters.start;
+        places.as_ref().map(|places| places.of(number)).unwrap_or_default()
+    }
+}
+
 #[derive(Debug, Default)]
 pub(super) struct Blocked {
-    /// Read from the target's files when the first one is asked for.
-    sites: OnceCell<HashMap<u32, Site>>,
+    places: TargetPlaces,
     shown: Vec<BlockedComparison>,
     shown_at: Option<Instant>,
 }
 
 impl Blocked {
-    /// At most `most` of them, as far as they were logged.
+    /// At most `most` places.
     pub(super) fn list(
         &self,
-        fuzzer: &Fuzzer<Mutators>,
+        fuzzer: &mut Fuzzer<Mutators>,
         output: &OutputDir,
         most: usize,
     ) -> Vec<BlockedComparison> {
-        let entry = |blocker: Blocker| {
-            let path = closest(fuzzer, &blocker).map(|seed| output.seed_path(&seed.name));
-            BlockedComparison { path, ..self.entry(fuzzer, &blocker) }
+        fuzzer.frontier();
+        let entry = |(stuck, seed): (Stuck, Option<SeedId>)| {
+            let name = seed.map(|id| &fuzzer.corpus[id].name);
+            let path = name.map(|name| output.seed_path(name));
+            BlockedComparison { path, ..self.entry(fuzzer, &stuck) }
         };
-        fuzzer.blockers(most).into_iter().map(entry).collect()
+        fuzzer.stuck(most).into_iter().map(entry).collect()
     }
 
-    /// The first ones.
+    /// The first ones that comparisons decide: to find the places of others costs more than to look at the screen is worth.
     pub(super) fn shown(&mut self, fuzzer: &Fuzzer<Mutators>) -> Vec<BlockedComparison> {
         if self.shown_at.is_none_or(|at| at.elapsed() >= SHOWN_FOR) {
-            let blockers = fuzzer.blockers(MOST_SHOWN);
-            self.shown = blockers.iter().map(|blocker| self.entry(fuzzer, blocker)).collect();
+            let stuck = fuzzer.stuck(10 * MOST_SHOWN).into_iter().map(|(stuck, _)| stuck);
+            let explained = stuck.filter(|stuck| stuck.comparison.is_some()).take(MOST_SHOWN);
+            self.shown = explained.map(|stuck| self.entry(fuzzer, &stuck)).collect();
             self.shown_at = Some(Instant::now());
         }
         self.shown.clone()
     }
 
-    fn entry(&self, fuzzer: &Fuzzer<Mutators>, blocker: &Blocker) -> BlockedComparison {
-        let read = || fuzzer.comparison_sites().into_iter().map(|site| (site.key, site)).collect();
-        let site = self.sites.get_or_init(read).get(&blocker.site);
-        BlockedComparison {
-            file: site.map(|site| site.file.to_string()).unwrap_or_default(),
-            line: site.map_or(0, |site| site.line),
-            column: site.map_or(0, |site| site.column),
-            function: site.map(|site| site.short_function().to_string()).unwrap_or_default(),
-            comparison: site.map(|site| site.what.to_string()).unwrap_or_default(),
-            outcome: blocker.outcome().into(),
-            seeds: blocker.inputs as u64,
-            attempts: blocker.attempts,
-            operands: blocker.comparison().to_string(),
-            bytes: ranges(blocker.deciding.iter().copied()),
-            path: None,
-        }
+    fn entry(&self, fuzzer: &Fuzzer<Mutators>, stuck: &Stuck) -> BlockedComparison {
+        self.places.entry(stuck, fuzzer.target(), || fuzzer.comparison_sites())
     }
-}
-
-/// The seed that was worked on when the operands were closest to each other.
-fn closest<'a>(fuzzer: &'a Fuzzer<Mutators>, blocker: &Blocker) -> Option<&'a Seed> {
-    let id = SeedId(u32::try_from(blocker.closest).ok()?);
-    (id < fuzzer.corpus.next_id()).then(|| &fuzzer.corpus[id])
 }

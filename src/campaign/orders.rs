@@ -119,7 +119,7 @@ impl Orders {
                 outside.statistics.control.paused = matches!(command, Command::Pause);
                 Ok(Answer::Done)
             }
-            Ok(Command::Blockers) if fuzzer.has_partial_log() => {
+            Ok(Command::Blockers) if fuzzer.has_partial_log() && !fuzzer.knows_flow() => {
                 Err("a log of AFL++ (-c) does not show what comparisons come to".into())
             }
             Ok(Command::Blockers) => {

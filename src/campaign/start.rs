@@ -111,6 +111,13 @@ fn open_parts(
     if !target.ignore_auto_dictionary {
         not_loaded.extend(add_words(&mut dictionary, executor.info()));
     }
+    let (flow, damaged) = executor.info().flow();
+    for file in damaged {
+        not_loaded.push(format!(
+            "the table of the control flow of {} is damaged: its machine code is read instead",
+            file.display()
+        ));
+    }
     let mut bus = EventBus::default();
     for sink in sinks(&output) {
         bus.add(sink);
@@ -129,6 +136,7 @@ fn open_parts(
     let Campaign { options, fuzzer, outside, state, .. } = &mut campaign;
     outside.statistics.core = core;
     outside.reports.triage = triage;
+    fuzzer.follow(&flow);
     if let Some(sidecars) = sidecars {
         fuzzer.run_beside(sidecars);
     }

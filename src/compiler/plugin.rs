@@ -33,6 +33,7 @@ pub(super) const BUILTIN: &str = "builtin";
 /// What it does then, as names beside those of domains.
 const WORDS: &str = "words";
 const LOG: &str = "log";
+const FLOW: &str = "flow";
 const CONDITIONS: &str = "conditions";
 const NEVER_ZERO: &str = "never-zero";
 const DENY_EXEC: &str = "deny-exec";
@@ -42,6 +43,7 @@ pub(super) fn extras(env: &Env) -> Vec<&'static str> {
     let wanted = [
         (WORDS, env.words),
         (LOG, env.log && !env.no_coverage),
+        (FLOW, !env.no_coverage),
         (CONDITIONS, !env.no_coverage),
         (NEVER_ZERO, env.never_zero && !env.no_coverage),
         (DENY_EXEC, env.deny_exec),
@@ -54,6 +56,7 @@ pub(super) fn without_pass(env: &Env) -> String {
     let lacks = |name: &&str| match *name {
         WORDS => "no words are collected for a dictionary",
         LOG => "comparisons are not logged",
+        FLOW => "which code is behind an edge is known as far as machine code shows it",
         CONDITIONS => "`a && b` is one branch for coverage",
         NEVER_ZERO => "edges that are hit 256 times are missed",
         _ => "calls that start programs do not abort",

@@ -10,6 +10,7 @@ use miette::Diagnostic;
 
 use super::comparison::ComparisonLog;
 use super::coverage::Classes;
+use super::coverage::flow::FunctionFlow;
 use super::domain::{Domain, DsfView, Site};
 use super::messages::Beginning;
 use super::mutate::Candidate;
@@ -256,6 +257,12 @@ pub trait TargetInfo {
     /// The program and the libraries whose edges are counted, as far as that is known.
     fn modules(&self) -> Vec<Module> {
         Vec::new()
+    }
+
+    /// The control flow of these files, as far as that is known, and the files whose table of it is damaged. Reads those
+    /// files.
+    fn flow(&self) -> (Vec<FunctionFlow>, Vec<PathBuf>) {
+        Default::default()
     }
 
     /// What makes the target's coverage visible, in one line, if it is not the target itself.

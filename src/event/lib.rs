@@ -152,7 +152,7 @@ pub struct Reply {
     pub blockers: Option<Vec<BlockedComparison>>,
 }
 
-/// A comparison that seeds come to, and that always comes to the same.
+/// A place that seeds come to, and from which none goes on in some way; usually a comparison decides there.
 #[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
 pub struct BlockedComparison {
     /// Empty, 0 and 0 if they are not known.
@@ -160,10 +160,16 @@ pub struct BlockedComparison {
     pub line: u32,
     pub column: u32,
     pub function: String,
-    /// What is compared, for instance `i32 ==`.
+    /// What is compared, for instance `i32 ==`; empty if no comparison is known to decide there.
     pub comparison: String,
-    /// What it always or never was.
+    /// What it always or never was, or how many ways were never taken.
     pub outcome: String,
+    /// Edges behind it that no seed reaches, also those in functions that none enters, and how many such functions there
+    /// are, at most 64; missing if the control flow of the target is not known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub behind: Option<u64>,
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub functions: u64,
     /// How many seeds come to it.
     pub seeds: u64,
     /// Runs that solvers have made to pass it.
@@ -188,6 +194,11 @@ pub struct Outcome {
     pub input_id: Option<u64>,
     #[serde(default, skip_serializing_if = "Option::is_none", serialize_with = "lossy_or_none")]
     pub path: Option<PathBuf>,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde wants a reference")]
+fn is_zero(number: &u64) -> bool {
+    *number == 0
 }
 
 /// Paths are bytes, JSON is text.

@@ -22,8 +22,9 @@ use super::delivery::{Feed, InputDelivery};
 use super::launcher::{ServerSession, Setup, describe_end};
 use super::modules;
 use super::runs::{Child, RunChannel};
-use super::{RunEnd, TargetError, blocked, late, net, sites, words};
+use super::{RunEnd, TargetError, blocked, flow, late, net, sites, words};
 use ffuzz_config::options::RunMode;
+use ffuzz_engine::coverage::flow::FunctionFlow;
 use ffuzz_engine::domain::{Domain, Site};
 use ffuzz_engine::executor::{
     Executor, ExitKind, FirstSession, InputFunctions, Module, Observation, ProcessorTime, RunError,
@@ -460,6 +461,10 @@ impl TargetInfo for ForkServer {
 
     fn modules(&self) -> Vec<Module> {
         modules::located(self.session.maps.modules(), self.session.process.pid())
+    }
+
+    fn flow(&self) -> (Vec<FunctionFlow>, Vec<PathBuf>) {
+        flow::read(&self.modules(), |path| self.setup.way().counters(path))
     }
 
     fn introduction(&self) -> Option<String> {

@@ -16,6 +16,7 @@ pub mod delivery;
 mod direct;
 mod emulator;
 mod error;
+mod flow;
 mod forkserver;
 mod fresh;
 mod handshake;

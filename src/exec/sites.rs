@@ -12,7 +12,7 @@ use ffuzz_engine::domain::Site;
 
 /// The section that `llvm-passes/ffuzz-domain.hpp` writes, and the one of `ffuzz-log.hpp`.
 const SECTION: &str = ".ffuzz_keys";
-const LOG_SECTION: &str = ".ffuzz_log";
+pub(super) const LOG_SECTION: &str = ".ffuzz_log";
 /// Largest table that is read: that of a program with some two million sites.
 const MAX_TABLE: u64 = 128 << 20;
 

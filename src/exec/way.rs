@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use super::TargetError;
 use super::binary::Traits;
 use super::emulator::{Emulator, EmulatorError, StartAt};
+use super::flow::Counted;
 use super::launcher::InputFrom;
 use super::native::{self, Native, NativeError};
 use super::preload::{self, Preload};
@@ -121,6 +122,11 @@ impl Way {
             Self::Copied(native) => Some(native.files()),
             Self::Emulated(emulator) => Some(emulator.files(program, pid)),
         }
+    }
+
+    /// The counters of a file that has them by this way; None of other files.
+    pub(super) fn counters(&self, path: &Path) -> Option<Counted> {
+        self.copied()?.counters(path)
     }
 
     /// The places of comparisons, if this way knows them.

@@ -414,8 +414,8 @@ fn domain_panel(frame: &mut Frame<'_>, area: Rect, domains: &[DomainStatus], now
     panel(frame, area, "domains: keys, best value, last moved", lines);
 }
 
-/// One row per comparison: place, what it always or never was, operands where they were closest. All of them, and which
-/// bytes decide them, are printed by `ffuzz-showmap --blockers`.
+/// One row per comparison: place, edges behind it, what it always or never was, operands where they were closest. All of
+/// them, and which bytes decide them, are printed by `ffuzz-showmap --blockers`.
 fn blocker_panel(frame: &mut Frame<'_>, area: Rect, blockers: &[BlockedComparison]) {
     let width = usize::from(area.width.saturating_sub(2));
     let lines = blockers.iter().map(|one| {
@@ -425,8 +425,9 @@ fn blocker_panel(frame: &mut Frame<'_>, area: Rect, blockers: &[BlockedCompariso
             false => format!("{file}:{}", one.line),
         };
         let row = format!(
-            " {:<24} {:<14} {:>5} {:>5}  {}: {}",
+            " {:<24} {:>6} {:<14} {:>5} {:>5}  {}: {}",
             fit_end(&place, 24),
+            one.behind.map_or_else(String::new, count),
             one.outcome,
             count(one.seeds),
             count(one.attempts),
@@ -435,7 +436,7 @@ fn blocker_panel(frame: &mut Frame<'_>, area: Rect, blockers: &[BlockedCompariso
         );
         Line::raw(fit(&row, width))
     });
-    let title = "comparisons never passed: place, result, seeds, attempts, operands";
+    let title = "comparisons never passed: place, edges behind, result, seeds, attempts, operands";
     panel(frame, area, title, lines.collect());
 }
 

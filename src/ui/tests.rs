@@ -191,6 +191,7 @@ fn comparisons_that_are_never_passed_have_a_panel_if_there_is_room() {
         seeds: 1234,
         attempts: 56,
         operands: operands.into(),
+        behind: Some(259),
         ..BlockedComparison::default()
     };
     let mut s = sample(2);

@@ -481,18 +481,21 @@ fn what_no_input_passes_is_listed_with_the_bytes_that_decide() {
     let listed = run("showmap --blockers -i in");
     let folder = dir.path("").display().to_string();
     let expected = format!(
-        "{folder}gates.c:11:12: LLVMFuzzerTestOneInput(): i32 ==, never equal in 2 of 3 inputs
+        "{folder}gates.c:8:12: LLVMFuzzerTestOneInput(): i64 <, always equal in 3 of 3 inputs; 1 edge behind it
+    0xc and 0xc (constant) in a
+{folder}gates.c:11:12: LLVMFuzzerTestOneInput(): i32 ==, never equal in 2 of 3 inputs; 1 edge behind it
     0x10223344 and 0x11223344 (constant) in c: bytes 2-5
-{folder}gates.c:13:18: LLVMFuzzerTestOneInput(): i32 >, always less in 2 of 3 inputs
+{folder}gates.c:13:18: LLVMFuzzerTestOneInput(): i32 >, always less in 2 of 3 inputs; 1 edge behind it
     0x1f and 0x4d 'M' (constant) in c: bytes 8-9
 "
     );
     assert_eq!(listed.out, expected);
-    listed.says("2 are not");
+    listed.says("3 places with ways that are never taken");
     let json: serde_json::Value =
         serde_json::from_str(&run("showmap --blockers --json -q -i in").out).unwrap();
-    assert_eq!(json[0]["bytes"], serde_json::json!([[2, 5]]), "{json:#}");
-    assert_eq!((&json[1]["line"], &json[1]["outcome"]), (&13.into(), &"always less".into()));
+    assert_eq!(json[1]["bytes"], serde_json::json!([[2, 5]]), "{json:#}");
+    assert_eq!((&json[1]["behind"], &json[1]["functions"]), (&1.into(), &0.into()));
+    assert_eq!((&json[2]["line"], &json[2]["outcome"]), (&13.into(), &"always less".into()));
     let job = dir.tool("showmap --blockers", &dir.path("t"), "").run();
     job.refused(1, "--blockers compares the runs of many inputs", "-i");
 }

@@ -20,6 +20,7 @@ mod custom;
 mod domains;
 mod emulator;
 mod extremes;
+mod frontier;
 mod fuzz;
 mod harness_alone;
 mod harness_mutators;

@@ -10,6 +10,9 @@ use super::{Comparison, ComparisonKind, ComparisonLog, Operand};
 /// Bytes of an input that are listed for a comparison.
 const MOST_BYTES: usize = 64;
 
+/// Comparisons that are remembered; a program with more has the others without operands.
+const MOST_SITES: usize = 1 << 16;
+
 /// Beyond what runs of a campaign can come to, and far from an overflow.
 const MOST_COUNTED: u64 = 1 << 48;
 
@@ -60,11 +63,17 @@ enum Own {
 }
 
 impl Blockers {
-    /// Adds a run of the input with this number.
-    pub fn add(&mut self, input: usize, log: ComparisonLog<'_>) {
+    /// Adds a run of an input, with its number.
+    pub fn add(&mut self, (input, bytes): (usize, &[u8]), log: ComparisonLog<'_>) {
+        let mut last = None;
         for comparison in log.iter() {
             let is_constant = comparison.constant == [true; 2];
-            if is_constant {
+            // A loop over the input may come to the same again and again.
+            let is_same = last.replace(comparison) == Some(comparison);
+            if is_constant || is_same || !comparison.is_plausible(bytes) {
+                continue;
+            }
+            if self.sites.len() >= MOST_SITES && !self.sites.contains_key(&comparison.site) {
                 continue;
             }
             let site = self.sites.entry(comparison.site).or_insert_with(|| Site {
@@ -114,6 +123,12 @@ impl Blockers {
         }
     }
 
+    /// A comparison that always came to the same; None if it came to different results, or to none.
+    #[must_use]
+    pub fn get(&self, site: u32) -> Option<Blocker> {
+        self.sites.get(&site).and_then(own)
+    }
+
     /// Those that always came to the same: first those whose operands were never equal, of these those that bytes of an
     /// input are known to move, then those that more inputs come to. At most `most`.
     #[must_use]
@@ -128,12 +143,13 @@ impl Blockers {
             let last = blocker.map(|blocker| (blocker.distance, blocker.site));
             (order, std::cmp::Reverse(site.inputs), last)
         });
-        let own = |site: &Site| {
-            let Site { inputs, attempts, ref blocker, .. } = *site;
-            Some(Blocker { inputs, attempts, ..blocker.clone()? })
-        };
         all.into_iter().take(most).filter_map(own).collect()
     }
+}
+
+fn own(site: &Site) -> Option<Blocker> {
+    let Site { inputs, attempts, ref blocker, .. } = *site;
+    Some(Blocker { inputs, attempts, ..blocker.clone()? })
 }
 
 impl Blocker {
@@ -179,12 +195,15 @@ impl Blocker {
             bytes: self.bytes,
             constant: self.constant,
             ignores_case: self.ignores_case,
+            is_guess: false,
             a: a.operand(),
             b: b.operand(),
         }
     }
 
-    fn is_never_equal(&self) -> bool {
+    /// Its operands were never equal, or its value never a case.
+    #[must_use]
+    pub fn is_never_equal(&self) -> bool {
         use ComparisonKind::{Equal, Memory, Search, Switch, Text};
         match self.kind {
             Equal | Memory | Text | Search => self.result == 0,
@@ -282,7 +301,7 @@ mod tests {
             if input > 1 {
                 log.add_integers(6, ComparisonKind::Equal, 4, value, 0xff);
             }
-            blockers.add(input, log.view());
+            blockers.add((input, b""), log.view());
         }
         assert_eq!(blockers.sites(), 6);
         blockers.note_bytes(1, 0, 7..9);

@@ -74,11 +74,28 @@ pub struct Comparison<'a> {
     pub constant: [bool; 2],
     /// Large and small letters are the same.
     pub ignores_case: bool,
+    /// A call whose form is that of a comparison, but which may be something else.
+    pub is_guess: bool,
     pub a: Operand<'a>,
     pub b: Operand<'a>,
 }
 
 impl Comparison<'_> {
+    /// False for a call that only looks like a comparison: the memory that one of its pointers leads to is neither a
+    /// constant, nor a text, nor a part of the input.
+    #[must_use]
+    pub fn is_plausible(&self, input: &[u8]) -> bool {
+        let is_text =
+            |bytes: &[u8]| bytes.iter().all(|byte| matches!(byte, b'\t'..=b'\r' | b' '..=b'~'));
+        let is_of = |operand: Operand<'_>| match operand {
+            Operand::Bytes(bytes) => {
+                is_text(bytes) || input.windows(bytes.len()).any(|part| part == bytes)
+            }
+            Operand::Value(_) => true,
+        };
+        !self.is_guess || (self.constant[0] || is_of(self.a)) && (self.constant[1] || is_of(self.b))
+    }
+
     /// What the program does next depends on this, and not on the operands: whether they are equal, their order, or
     /// the case of a `switch`.
     #[must_use]
@@ -279,8 +296,8 @@ fn comparison<'a>(entry: &[u8], arena: &'a [u8]) -> Option<Comparison<'a>> {
         ComparisonKind::Float | ComparisonKind::Switch => return None,
     };
     let flag = |bit: u32| how >> 16 & bit != 0;
-    let (constant, ignores_case) = ([flag(1), flag(2)], flag(4));
-    Some(Comparison { site, kind, bytes, constant, ignores_case, a, b })
+    let (constant, ignores_case, is_guess) = ([flag(1), flag(2)], flag(4), flag(8));
+    Some(Comparison { site, kind, bytes, constant, ignores_case, is_guess, a, b })
 }
 
 #[cfg(test)]

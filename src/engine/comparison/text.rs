@@ -76,7 +76,16 @@ mod tests {
     fn comparison(kind: ComparisonKind, bytes: usize) -> Comparison<'static> {
         let value = Operand::Value(0);
         let constant = [false, true];
-        Comparison { site: 1, kind, bytes, constant, ignores_case: false, a: value, b: value }
+        Comparison {
+            site: 1,
+            kind,
+            bytes,
+            constant,
+            ignores_case: false,
+            is_guess: false,
+            a: value,
+            b: value,
+        }
     }
 
     #[test]

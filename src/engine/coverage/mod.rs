@@ -4,6 +4,9 @@
 //! technical details); a virgin map holds, per edge, the classes not yet seen (0xff = never hit).
 //! Free functions over slices: no I/O, no clock; what is zero is skipped in blocks.
 
+pub mod flow;
+pub mod frontier;
+
 /// Counters that are compared together, with vector instructions.
 const BLOCK: usize = 64;
 

@@ -3,8 +3,10 @@
 //! The only writer of virgin maps and domain aggregates. No I/O, no clock.
 
 mod known;
+mod stuck;
 
 pub use known::{Beyond, Known, Mismatch, Part};
+pub use stuck::{Stuck, stuck};
 
 use std::collections::BTreeSet;
 

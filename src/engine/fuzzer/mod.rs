@@ -4,6 +4,7 @@
 //! [`super::stage`] do the rest. `examples/in_process.rs` is a whole one.
 
 pub mod admit;
+mod ahead;
 pub mod door;
 mod sidecars;
 
@@ -16,11 +17,14 @@ use std::time::Duration;
 use rand_core::SeedableRng;
 use serde::{Deserialize, Serialize};
 
-use super::comparison::{Blocker, Blockers};
+use self::ahead::Ahead;
+use super::comparison::Blockers;
 use super::corpus::{Corpus, SeedId};
+use super::coverage::flow::{Flow, FunctionFlow};
+use super::coverage::frontier::{Frontier, NeverEntered};
 use super::domain::{Domain, Site};
 use super::executor::{Executor, ExitKind, StopRequest, TargetInfo};
-use super::feedback::{Judge, Known, Lessons};
+use super::feedback::{Judge, Known, Lessons, Stuck, stuck};
 use super::messages::Beginning;
 use super::mutate::Rng;
 use super::mutate::dictionary::Dictionary;
@@ -68,6 +72,7 @@ pub struct Fuzzer<M> {
     wants_slow: bool,
     /// The first seed whose comparisons are solved.
     pub compares_from: SeedId,
+    ahead: Ahead,
     /// What the seeds do not pass; inputs have the numbers of the seeds.
     pub(super) blockers: Blockers,
 }
@@ -104,8 +109,26 @@ impl<M: ForeignMutators> Fuzzer<M> {
             guides,
             wants_slow,
             compares_from: SeedId(0),
+            ahead: Ahead::default(),
             blockers: Blockers::default(),
         }
+    }
+
+    /// The control flow of the target: from now on it is known what is shut.
+    pub fn follow(&mut self, functions: &[FunctionFlow]) {
+        self.ahead = Ahead::new(Frontier::new(Flow::new(functions)));
+    }
+
+    /// What is shut, as it was at the last call of [`Fuzzer::frontier`].
+    pub(super) fn known_frontier(&self) -> &Frontier {
+        &self.ahead.frontier
+    }
+
+    /// What is shut, as it was lately.
+    pub fn frontier(&mut self) -> &Frontier {
+        let (now, counts_time) = (self.effort(), self.counts_time());
+        self.ahead.update(self.judge.virgin(), now, counts_time);
+        &self.ahead.frontier
     }
 
     /// Sanitizer builds, to run what takes a path of its own.
@@ -223,10 +246,32 @@ impl<M: ForeignMutators> Fuzzer<M> {
         self.runner.executor_mut().end_process();
     }
 
-    /// Comparisons that the runs of favored seeds came to with a log, and that always came to the same. At most `most`.
+    /// The control flow of the target is known.
     #[must_use]
-    pub fn blockers(&self, most: usize) -> Vec<Blocker> {
-        self.blockers.list(most)
+    pub fn knows_flow(&self) -> bool {
+        self.ahead.frontier.is_known()
+    }
+
+    /// Where no seed goes on, as far as that was known at the last call of [`Fuzzer::frontier`], with the cheapest seed that
+    /// comes there, or the one that came closest. At most `most` places.
+    #[must_use]
+    pub fn stuck(&self, most: usize) -> Vec<(Stuck, Option<SeedId>)> {
+        let seed = |stuck: &Stuck| match (&stuck.comparison, stuck.counter) {
+            (Some(comparison), _) => u32::try_from(comparison.closest).ok().map(SeedId),
+            (None, counter) => self.scheduler.best_of(counter?),
+        };
+        let with_seed = |stuck: Stuck| {
+            let seed = seed(&stuck).filter(|id| *id < self.corpus.next_id());
+            (stuck, seed)
+        };
+        stuck(&self.ahead.frontier, &self.blockers, most).into_iter().map(with_seed).collect()
+    }
+
+    /// Functions of the target that no seed has entered, likewise; None if they are not known.
+    #[must_use]
+    pub fn never_entered(&self) -> Option<NeverEntered> {
+        let frontier = &self.ahead.frontier;
+        frontier.is_known().then(|| frontier.never_entered())
     }
 
     /// The last inputs of the target's process, see [`Runner::take_record`].
@@ -331,6 +376,7 @@ impl<M: ForeignMutators> Fuzzer<M> {
 
     /// The seed whose turn is next; None if none can be used.
     pub fn pick(&mut self) -> Option<SeedId> {
+        self.frontier();
         self.scheduler.cull(&mut self.corpus);
         self.scheduler.pick(&self.corpus, &mut self.rng)
     }

@@ -22,6 +22,11 @@ impl EdgeWinners {
         Self { best: vec![NOBODY; map_size], won: Vec::new() }
     }
 
+    /// The best seed of an edge; None if no seed hits it.
+    pub(super) fn best_of(&self, edge: u32) -> Option<SeedId> {
+        self.best.get(edge as usize).copied().filter(|best| *best != NOBODY)
+    }
+
     /// Number of edges for which the seed is the best.
     pub(super) fn won(&self, id: SeedId) -> u32 {
         self.won.get(id.index()).copied().unwrap_or(0)

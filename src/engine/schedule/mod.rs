@@ -179,6 +179,12 @@ impl Scheduler {
         self.options.guided && self.guide.serves_domain() && self.owners.is_owner(id)
     }
 
+    /// The cheapest seed that hits an edge; None if no seed does.
+    #[must_use]
+    pub fn best_of(&self, edge: u32) -> Option<SeedId> {
+        self.winners.best_of(edge)
+    }
+
     /// True if the seed holds a domain key.
     #[must_use]
     pub fn is_owner(&self, id: SeedId) -> bool {

@@ -301,6 +301,14 @@ struct Frame {
     exceptions: Option<u64>,
 }
 
+/// The functions of a file as far as `.eh_frame` knows them, ascending and apart from each other.
+pub(crate) fn ranges(file: &object::File<'_>) -> Vec<Range<u64>> {
+    let mut ranges: Vec<_> = frames(file).into_iter().map(|frame| frame.range).collect();
+    ranges.sort_unstable_by_key(|range| range.start);
+    ranges.dedup_by(|next, range| next.start < range.end);
+    ranges
+}
+
 /// Those of `.eh_frame`, without what a signal handler returns to.
 fn frames(file: &object::File<'_>) -> Vec<Frame> {
     let Some(section) = file.section_by_name(".eh_frame") else { return Vec::new() };

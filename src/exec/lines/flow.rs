@@ -9,6 +9,7 @@ use std::ops::Range;
 use iced_x86::{ConditionCode, FlowControl};
 
 use super::program::{Function, Last, decoder};
+use ffuzz_engine::coverage::flow::{BlockFlow, FunctionFlow, dominators};
 
 /// A stretch of code that is run from its beginning to its end.
 #[derive(Debug)]
@@ -23,9 +24,8 @@ pub(super) struct Stretch {
 struct Block {
     range: Range<u64>,
     counter: Option<usize>,
-    /// Positions of the blocks that may follow, or go before.
+    /// Positions of the blocks that may follow.
     after: Vec<usize>,
-    before: Vec<usize>,
 }
 
 /// The stretches of a function.
@@ -47,13 +47,39 @@ pub(super) fn calls(function: &Function<'_>) -> Vec<(u64, u64)> {
     found.map(|instruction| (instruction.ip(), instruction.near_branch_target())).collect()
 }
 
+/// A function as the engine takes it. `counters`: places of the file's counters in the edge map. What it calls is named by
+/// its address.
+pub(super) fn function_flow(
+    function: &Function<'_>,
+    last: &Last,
+    counters: &Range<usize>,
+) -> FunctionFlow {
+    let blocks = blocks(function, last);
+    let mut flow: Vec<BlockFlow> = blocks
+        .iter()
+        .map(|block| BlockFlow {
+            counter: block.counter.and_then(|number| u32::try_from(counters.start + number).ok()),
+            after: block.after.clone(),
+            ..BlockFlow::default()
+        })
+        .collect();
+    for (place, target) in calls(function) {
+        let block = blocks.partition_point(|block| block.range.start <= place);
+        if !function.range.contains(&target)
+            && let Some(block) = block.checked_sub(1)
+        {
+            flow[block].calls.push(target);
+        }
+    }
+    FunctionFlow { name: function.range.start, has_address: true, blocks: flow }
+}
+
 /// For processors whose code is not read here: the first instruction of each block with a counter.
 fn counted_only(function: &Function<'_>) -> Vec<Block> {
     let block = |(pc, index): &(u64, usize)| Block {
         range: *pc..pc + 1,
         counter: Some(*index),
         after: vec![],
-        before: vec![],
     };
     function.counters.iter().map(block).collect()
 }
@@ -61,7 +87,8 @@ fn counted_only(function: &Function<'_>) -> Vec<Block> {
 /// For each block the counters from which it follows that it was reached: that of a block to which all
 /// ways lead through it, or from which all ways lead to it.
 fn evidence(blocks: &[Block]) -> Vec<Vec<usize>> {
-    let (dominators, mut evidence) = (dominators(blocks), vec![Vec::new(); blocks.len()]);
+    let after: Vec<&[usize]> = blocks.iter().map(|block| &*block.after).collect();
+    let (dominators, mut evidence) = (dominators(&after), vec![Vec::new(); blocks.len()]);
     for (index, block) in blocks.iter().enumerate() {
         let Some(counter) = block.counter else { continue };
         let mut waiting = vec![index];
@@ -80,66 +107,6 @@ fn evidence(blocks: &[Block]) -> Vec<Vec<usize>> {
         }
     }
     evidence
-}
-
-/// For each block the last one through which every way to it leads (Cooper, Harvey, Kennedy: A Simple,
-/// Fast Dominance Algorithm, 2001).
-fn dominators(blocks: &[Block]) -> Vec<Option<usize>> {
-    // The caller of the function, and every unknown origin of a jump.
-    let root = blocks.len();
-    let (order, is_start) = order(blocks);
-    let mut number = vec![0; blocks.len() + 1];
-    order.iter().zip(1..).for_each(|(index, at)| number[*index] = at);
-    let mut known: Vec<Option<usize>> = vec![None; blocks.len() + 1];
-    known[root] = Some(root);
-    let mut changed = true;
-    while std::mem::take(&mut changed) {
-        for index in &order {
-            let outside = is_start[*index].then_some(root);
-            let ways = blocks[*index].before.iter().copied().chain(outside);
-            let ways = ways.filter(|way| known[*way].is_some());
-            let meet = |mut a: usize, mut b: usize| {
-                while a != b {
-                    let later = if number[a] > number[b] { &mut a } else { &mut b };
-                    *later = known[*later].unwrap_or(root);
-                }
-                a
-            };
-            let found = Some(ways.reduce(meet).unwrap_or(root));
-            changed |= known[*index] != found;
-            known[*index] = found;
-        }
-    }
-    known.truncate(blocks.len());
-    known.into_iter().map(|it| it.filter(|index| *index != root)).collect()
-}
-
-/// Each block after those that lead to it, as far as there are no circles; and which have none before
-/// them. A circle that nothing leads to begins somewhere.
-fn order(blocks: &[Block]) -> (Vec<usize>, Vec<bool>) {
-    let (mut seen, mut order) = (vec![false; blocks.len()], Vec::new());
-    let mut is_start = seen.clone();
-    let roots = (0..blocks.len()).filter(|index| blocks[*index].before.is_empty());
-    for start in roots.chain(0..blocks.len()) {
-        if std::mem::replace(&mut seen[start], true) {
-            continue;
-        }
-        is_start[start] = true;
-        let mut open = vec![(start, 0)];
-        while let Some((index, next)) = open.last_mut() {
-            let Some(after) = blocks[*index].after.get(*next).copied() else {
-                order.push(*index);
-                open.pop();
-                continue;
-            };
-            *next += 1;
-            if !std::mem::replace(&mut seen[after], true) {
-                open.push((after, 0));
-            }
-        }
-    }
-    order.reverse();
-    (order, is_start)
 }
 
 /// Where a block ends, and what may come then.
@@ -208,15 +175,9 @@ fn blocks(function: &Function<'_>, last: &Last) -> Vec<Block> {
         after.sort_unstable();
         after.dedup();
         let counter = counters.get(start).copied();
-        Block { range: *start..end, counter, after, before: vec![] }
+        Block { range: *start..end, counter, after }
     };
-    let mut blocks: Vec<Block> = starts.iter().enumerate().map(block).collect();
-    for index in 0..blocks.len() {
-        for next in blocks[index].after.clone() {
-            blocks[next].before.push(index);
-        }
-    }
-    blocks
+    starts.iter().enumerate().map(block).collect()
 }
 
 #[cfg(test)]
@@ -260,19 +221,6 @@ mod tests {
         let found = stretches(&function, true, &Last::default()).into_iter();
         let found: Vec<_> = found.map(|it| (it.range.start, it.counters)).collect();
         assert_eq!(found, [(0, vec![0]), (1, vec![0]), (6, vec![1])]);
-    }
-
-    #[test]
-    fn circles_that_nothing_leads_to_are_no_trouble() {
-        let block = |after: &[usize], before: &[usize]| Block {
-            range: 0..1,
-            counter: None,
-            after: after.to_vec(),
-            before: before.to_vec(),
-        };
-        let blocks =
-            [block(&[1], &[1]), block(&[0, 2], &[0]), block(&[], &[1, 3]), block(&[2], &[])];
-        assert_eq!(dominators(&blocks), [None, Some(0), None, None]);
     }
 
     #[test]

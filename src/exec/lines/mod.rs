@@ -18,6 +18,7 @@ use std::path::{Path, PathBuf};
 
 use miette::Diagnostic;
 
+use ffuzz_engine::coverage::flow::FunctionFlow;
 use flow::Stretch;
 use program::ElfProgram;
 pub(super) use program::{decoder, table};
@@ -82,6 +83,26 @@ fn stretches(program: &ElfProgram<'_>) -> Vec<Vec<Stretch>> {
         }
     }
     all
+}
+
+/// The control flow of a file's functions by its machine code, as far as that is that of x86-64. `counted` has the
+/// counters of a file without a table of them; `counters` are the places of its counters in the edge map.
+pub(super) fn functions_of(
+    file: &object::File<'_>,
+    counted: Option<Vec<(u64, usize)>>,
+    counters: &Range<usize>,
+) -> Vec<FunctionFlow> {
+    let program = match counted {
+        Some(counted) => ElfProgram::counted(file, &counted),
+        None => ElfProgram::read(file),
+    };
+    let Some(program) = program.filter(|program| program.is_x86) else { return Vec::new() };
+    let functions = program.functions.iter().filter(|function| !function.counters.is_empty());
+    let is_known = |function: &&program::Function<'_>| {
+        function.counters.iter().all(|(_, number)| *number < counters.len())
+    };
+    let flow = |function| flow::function_flow(function, &program.last, counters);
+    functions.filter(is_known).map(flow).collect()
 }
 
 /// The lines of one program or shared library, and how many inputs have reached each.

@@ -6,6 +6,7 @@ use std::ops::Range;
 
 use iced_x86::{Decoder, DecoderOptions, FlowControl, Instruction};
 
+use crate::blocks;
 use object::elf::{self, RelocationType};
 use object::{Object, ObjectSection, ObjectSymbol, RelocationFlags, RelocationTarget, SymbolKind};
 
@@ -161,10 +162,23 @@ impl<'a> ElfProgram<'a> {
             return None;
         }
         let pcs = table(file)?;
+        let mut counters: Vec<(u64, usize)> =
+            pcs.iter().enumerate().map(|(index, pc)| (*pc, index)).collect();
+        counters.sort_unstable();
+        Some(Self { pcs, ..Self::of(file, ranges(file), &counters) })
+    }
+
+    /// A file of x86-64 whose counters somebody else knows: address and number of each, ascending.
+    pub(super) fn counted(file: &object::File<'a>, counters: &[(u64, usize)]) -> Option<Self> {
+        let is_x86 = file.is_64() && file.architecture() == object::Architecture::X86_64;
+        is_x86.then(|| Self::of(file, blocks::ranges(file), counters))
+    }
+
+    fn of(file: &object::File<'a>, ranges: Vec<Range<u64>>, counters: &[(u64, usize)]) -> Self {
         let is_x86 = file.architecture() == object::Architecture::X86_64;
-        let functions = functions(file, &pcs, is_x86);
+        let functions = functions(file, ranges, counters, is_x86);
         let last = if is_x86 { Last::read(file, &functions) } else { Last::default() };
-        Some(Self { pcs, functions, is_x86, last })
+        Self { pcs: Vec::new(), functions, is_x86, last }
     }
 }
 
@@ -193,10 +207,8 @@ pub(crate) fn table(file: &object::File<'_>) -> Option<Vec<u64>> {
     Some(pcs)
 }
 
-fn functions<'a>(file: &object::File<'a>, pcs: &[u64], is_x86: bool) -> Vec<Function<'a>> {
-    let mut counters: Vec<(u64, usize)> =
-        pcs.iter().enumerate().map(|(index, pc)| (*pc, index)).collect();
-    counters.sort_unstable();
+/// The functions that symbols name, ascending and apart from each other.
+fn ranges(file: &object::File<'_>) -> Vec<Range<u64>> {
     let is_code =
         |symbol: &object::Symbol<'_, '_>| symbol.kind() == SymbolKind::Text && symbol.size() > 0;
     let mut ranges: Vec<Range<u64>> = file
@@ -212,6 +224,15 @@ fn functions<'a>(file: &object::File<'a>, pcs: &[u64], is_x86: bool) -> Vec<Func
         end = end.max(range.end);
         is_new
     });
+    ranges
+}
+
+fn functions<'a>(
+    file: &object::File<'a>,
+    ranges: Vec<Range<u64>>,
+    counters: &[(u64, usize)],
+    is_x86: bool,
+) -> Vec<Function<'a>> {
     let function = |range: Range<u64>| {
         let first = counters.partition_point(|(pc, _)| *pc < range.start);
         let last = counters.partition_point(|(pc, _)| *pc < range.end);

@@ -11,10 +11,11 @@ use ffuzz_config::env::AssetPlaces;
 use sha1::{Digest, Sha1};
 
 use super::compares::{self, CompareSite};
-use super::detours::{self, Amount, Detours};
+use super::detours::{self, Amount, CountedBy, Detours};
 use super::is_language;
 use super::table::byte_at;
 use crate::blocks::{Blocks, Known};
+use crate::flow::Counted;
 use crate::parts::hex;
 
 /// Words of the head: numbers of blocks, of sites, of edges, bytes of code, numbers of jumps and of fields.
@@ -69,6 +70,20 @@ impl Entry {
             site.write(byte_at(file, site.at).unwrap_or_default(), &mut body);
         }
         Self { head, body, known }
+    }
+
+    /// Address and number of each block that has a counter of its own, ascending.
+    pub(super) fn counters(&self) -> Counted {
+        let [count, _, _, _, jumps, fields] = self.head.map(|number| number as usize);
+        let at = self
+            .body
+            .chunks_exact(4)
+            .take(count)
+            .map(|at| u64::from(u32::from_le_bytes([at[0], at[1], at[2], at[3]])));
+        let counts = self.body.get(4 * (count + 2 * jumps + fields) + count..).unwrap_or_default();
+        let has_own = |by: &u8| *by != CountedBy::Others as u8;
+        let own = at.zip(counts).enumerate().filter(|(_, (_, by))| has_own(by));
+        own.map(|(number, (at, _))| (at, number)).collect()
     }
 
     /// Decodes a file. Returns None if it is no ELF file.

@@ -27,6 +27,7 @@ use ffuzz_config::options::{NativeDomain, NativeEngine, NativeOptions, TargetOpt
 use super::binary::{self, Kin, Traits};
 use super::blocks::{Blocks, Known};
 use super::choice::{Choice, is_runtime};
+use super::flow::Counted;
 use super::objects::Objects;
 use super::preload::{self, Preload};
 use super::trace::Code;
@@ -53,6 +54,7 @@ pub(super) struct Native {
     /// Number of blocks in all files.
     blocks: usize,
     compared: Vec<Compared>,
+    entries: Entries,
     /// That the runtime counts for.
     domains: Vec<NativeDomain>,
 }
@@ -124,7 +126,7 @@ impl Native {
         let memory = |source| TargetError::Memory { bytes: table.bytes().len(), source };
         let blocks = table.blocks();
         let table = table.share().map_err(memory)?;
-        Ok(Self { preload, table, blocks, compared, domains: native.domains.clone() })
+        Ok(Self { preload, table, blocks, compared, entries, domains: native.domains.clone() })
     }
 
     /// One line for the user.
@@ -176,6 +178,13 @@ impl Native {
             Some(sites.iter().zip(compared.first..).map(site).collect::<Vec<_>>())
         };
         self.compared.iter().filter_map(of_file).flatten().collect()
+    }
+
+    /// The counters of a file that was chosen; None of another file.
+    pub(super) fn counters(&self, path: &Path) -> Option<Counted> {
+        self.compared.iter().find(|file| file.path == path)?;
+        let entry = self.entries.entry(path, &fs::read(path).ok()?, Amount::of(&self.domains))?;
+        Some(entry.counters())
     }
 
     /// Domains are about executions of blocks.

@@ -73,7 +73,7 @@ fn begin<D: Door>(
     let (id, fuzzer) = (turn.id, turn.door.fuzzer_mut());
     // Of other inputs, such as a longer one, there is no file that shows it.
     if !log.view().is_partial() && *fuzzer.corpus[id].data == *input {
-        fuzzer.blockers.add(id.0 as usize, log.view());
+        fuzzer.blockers.add((id.0 as usize, input), log.view());
     }
     let suspects = repair::suspects(turn, input, log.view());
     Ok((log, suspects))

@@ -19,6 +19,7 @@ use super::sites::Sites;
 use super::{logged, origin};
 use crate::comparison::{ComparisonKind, OwnLog, Place};
 use crate::corpus::{Corpus, SeedId};
+use crate::fuzzer::Fuzzer;
 use crate::fuzzer::door::Door;
 use crate::mutate::solve::{Edit, Logged, edits};
 use crate::schedule::Budget;
@@ -68,13 +69,15 @@ impl ShortRounds {
     }
 
     /// The seed of the next round.
-    fn next<D: Door>(&self, turn: &Turn<'_, D>) -> Option<SeedId> {
+    fn next<D: Door>(&self, turn: &mut Turn<'_, D>) -> Option<SeedId> {
+        turn.door.fuzzer_mut().frontier();
+        let frontier = turn.door.fuzzer().known_frontier();
         let corpus = &turn.door.fuzzer().corpus;
         let may_try = |id: SeedId| {
             let rounds = self.rounds.get(&id).copied().unwrap_or(0);
             rounds < MOST_ROUNDS && id < corpus.next_id() && !corpus[id].disabled
         };
-        self.sites.next(&turn.shared.logs.results, may_try)
+        self.sites.next(&turn.shared.logs.results, |site| frontier.behind(site) > 0, may_try)
     }
 
     /// Forgets what is known of seeds that are not as they were.
@@ -116,6 +119,8 @@ impl ShortRounds {
         let log = log_of(turn)?;
         let results = &mut turn.shared.logs.results;
         self.sites.scan((id, cost), log.view(), results);
+        let Fuzzer { blockers, corpus, .. } = turn.door.fuzzer_mut();
+        blockers.add((id.0 as usize, &corpus[id].data), log.view());
         Ok(())
     }
 
@@ -166,7 +171,9 @@ impl ShortRounds {
             *count += 1;
             *count <= MOST_OF_SITE
         });
-        chosen.sort_by_key(|edit| sites.rank(edit.place.site));
+        let frontier = turn.door.fuzzer().known_frontier();
+        let leads = |site| frontier.behind(site) > 0;
+        chosen.sort_by_key(|edit| sites.rank(edit.place.site, leads(edit.place.site)));
         let rest = chosen.split_off(chosen.len().min(MOST_EDITS));
         let tried: BTreeSet<u32> = chosen.iter().map(|edit| edit.place.site).collect();
         let cut: BTreeSet<u32> = rest.iter().map(|edit| edit.place.site).collect();

@@ -77,16 +77,19 @@ impl Sites {
         }
     }
 
-    /// The cheapest seed that `may_try` and comes to the rarest of the sites that were tried least.
+    /// The cheapest seed that `may_try` and comes to the rarest of the sites that were tried least. Sites that `lead` to
+    /// something come before others.
     pub(super) fn next(
         &self,
         results: &Results,
+        leads: impl Fn(u32) -> bool,
         may_try: impl Fn(SeedId) -> bool,
     ) -> Option<SeedId> {
         let open = self.shut.iter().filter(|(number, _)| self.is_left(**number, results));
         let seeds = open.filter_map(|(number, site)| {
             let (_, id) = site.seeds.iter().find(|(_, id)| may_try(*id))?;
-            Some(((site.tries, site.inputs, std::cmp::Reverse(*id), *number), *id))
+            let rank = self.rank(*number, leads(*number));
+            Some(((rank, std::cmp::Reverse(*id), *number), *id))
         });
         seeds.min_by_key(|(key, _)| *key).map(|(_, id)| id)
     }
@@ -99,9 +102,10 @@ impl Sites {
         }
     }
 
-    /// How soon a site is to be tried: the least number first.
-    pub(super) fn rank(&self, number: u32) -> (u32, u32) {
-        self.shut.get(&number).map_or((0, 0), |site| (site.tries, site.inputs))
+    /// How soon a site is to be tried: the least first. `leads`: to something.
+    pub(super) fn rank(&self, number: u32, leads: bool) -> (u32, bool, u32) {
+        let site = self.shut.get(&number);
+        site.map_or((0, !leads, 0), |site| (site.tries, !leads, site.inputs))
     }
 
     /// A round has tried to pass it.
@@ -145,17 +149,21 @@ mod tests {
         sites.scan((b, 5), log(&[(1, 3, 2), (3, 7, 7)]).view(), &mut results);
         sites.scan((c, 9), log(&[(1, 3, 2), (3, 7, 7), (3, 7, 7)]).view(), &mut results);
         // Site 2 has one seed, 1 three, 3 two.
-        assert_eq!(sites.next(&results, |_| true), Some(a));
+        assert_eq!(sites.next(&results, |_| false, |_| true), Some(a));
         sites.tried(2);
-        assert_eq!(sites.next(&results, |_| true), Some(b));
-        assert_eq!(sites.next(&results, |id| id != b), Some(c));
+        assert_eq!(sites.next(&results, |_| false, |_| true), Some(b));
+        assert_eq!(sites.next(&results, |_| false, |id| id != b), Some(c));
         [2, 3, 3].into_iter().for_each(|site| sites.tried(site));
         assert!(!sites.is_left(3, &results) && sites.is_left(1, &results));
-        assert_eq!(sites.next(&results, |_| true), Some(b));
+        assert_eq!(sites.next(&results, |_| false, |_| true), Some(b));
+        // Site 3 leads to something.
+        sites.forget_tries();
+        assert_eq!(sites.next(&results, |site| site == 3, |_| true), Some(b));
+        [1, 2, 2, 3, 3].into_iter().for_each(|site| sites.tried(site));
         // What any run passes is not shut any more.
         sites.scan((SeedId(3), 1), log(&[(1, 2, 2)]).view(), &mut results);
         assert!(!sites.is_left(1, &results));
         sites.tried(2);
-        assert_eq!(sites.next(&results, |_| true), None);
+        assert_eq!(sites.next(&results, |_| false, |_| true), None);
     }
 }

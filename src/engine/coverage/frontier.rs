@@ -1,0 +1,445 @@
+//! What is shut: blocks that were reached and lead to others that no run has reached, and how much lies behind these.
+
+use std::cmp::Reverse;
+
+use rustc_hash::FxHashMap as HashMap;
+
+use super::flow::{Flow, NONE};
+
+/// Functions that nobody entered and that are looked through for one edge.
+const MOST_CALLED: u32 = 64;
+/// Counters whose state is kept in one word.
+const WORD: usize = u64::BITS as usize;
+
+/// The state of each block, kept up to date with the virgin map; and the forks at which all runs go the same ways.
+#[derive(Debug, Default)]
+pub struct Frontier {
+    flow: Flow,
+    /// By counter: its block and that block's function, or NONE.
+    places: Vec<[u32; 2]>,
+    /// Counters that were hit at the last update, a bit each.
+    hit: Vec<u64>,
+    /// By block.
+    states: Vec<State>,
+    /// By function: whether it was entered, and its edges that lead from a reached block to one that is shut.
+    entered: Vec<bool>,
+    edges: Vec<Vec<[u32; 2]>>,
+    forks: Vec<Fork>,
+    /// By site: the most that lies behind a fork that it decides.
+    behind: HashMap<u32, u32>,
+    steps: u64,
+}
+
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+enum State {
+    /// No counter tells.
+    #[default]
+    Unknown,
+    Reached,
+    Shut,
+}
+
+/// A block that was reached, and that leads to blocks which were not.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct Fork {
+    /// Its number in the [`Flow`], and that of the first block that is shut.
+    pub block: u32,
+    pub to: u32,
+    /// How many of its ways are shut, and how many it has.
+    pub shut: u32,
+    pub ways: u32,
+    /// Counters behind those: in the function those of blocks that only they lead to, and all of functions that these call
+    /// and that no run has entered, directly or not.
+    pub behind: u32,
+    /// How many such functions there are, at most 64.
+    pub functions: u32,
+}
+
+/// Functions that no run has entered.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub struct NeverEntered {
+    /// A function that was entered calls them.
+    pub called: u32,
+    /// Others whose address is used.
+    pub by_pointer: u32,
+    /// All others.
+    pub uncalled: u32,
+    /// Counters in all of them.
+    pub counters: u32,
+}
+
+impl Frontier {
+    /// Before any run.
+    #[must_use]
+    pub fn new(flow: Flow) -> Self {
+        let mut places = Vec::new();
+        for (function, known) in (0..).zip(&flow.functions) {
+            for block in known.blocks.clone() {
+                let counter = flow.counters[block as usize];
+                if counter != NONE {
+                    let counter = counter as usize;
+                    if places.len() <= counter {
+                        places.resize(counter + 1, [NONE; 2]);
+                    }
+                    places[counter] = [block, function];
+                }
+            }
+        }
+        Self {
+            hit: vec![0; places.len().div_ceil(WORD)],
+            places,
+            states: vec![State::Unknown; flow.blocks() as usize],
+            entered: vec![false; flow.functions.len()],
+            edges: vec![Vec::new(); flow.functions.len()],
+            flow,
+            ..Self::default()
+        }
+    }
+
+    /// Takes up what runs have reached. `virgin`: the virgin map, see [`merge`](super::merge). Returns what that took, in
+    /// steps of some nanoseconds.
+    pub fn update(&mut self, virgin: &[u8]) -> u64 {
+        self.steps = self.hit.len() as u64 + 1;
+        let changed = self.take_hits(virgin);
+        let has_changed = !changed.is_empty();
+        for function in changed {
+            self.look_at(function);
+        }
+        if has_changed {
+            self.list();
+        }
+        self.steps
+    }
+
+    /// False if the control flow of the target is not known.
+    #[must_use]
+    pub fn is_known(&self) -> bool {
+        self.flow.blocks() > 0
+    }
+
+    /// Those behind which most lies come first; of equals, those of the lowest numbers.
+    #[must_use]
+    pub fn forks(&self) -> &[Fork] {
+        &self.forks
+    }
+
+    /// How much lies behind the forks that a comparison decides: the most of any of them. 0: nothing that is known.
+    #[must_use]
+    pub fn behind(&self, site: u32) -> u32 {
+        self.behind.get(&site).copied().unwrap_or(0)
+    }
+
+    /// Comparisons that decide where a block leads to.
+    #[must_use]
+    pub fn sites(&self, block: u32) -> &[u32] {
+        self.flow.sites(block)
+    }
+
+    /// A counter that was hit in each run that has reached the block, or that shows that one did; None if the block was
+    /// not reached.
+    #[must_use]
+    pub fn counter_of(&self, block: u32) -> Option<u32> {
+        if self.states[block as usize] != State::Reached {
+            return None;
+        }
+        let is_hit = |counter: &u32| *counter != NONE && self.is_hit(*counter as usize);
+        let behind = self.flow.behind(block).map(|block| self.flow.counters[block as usize]);
+        let mut counters = behind.filter(is_hit);
+        counters.next().or_else(|| {
+            let function = self.function_of(block)?;
+            let before = self.flow.functions[function].blocks.clone();
+            let before = before.filter(|one| self.flow.after(*one) == [block]);
+            before.map(|one| self.flow.counters[one as usize]).find(is_hit)
+        })
+    }
+
+    /// The first counter of the block or of what follows it; None if there is none.
+    #[must_use]
+    pub fn first_counter(&self, block: u32) -> Option<u32> {
+        let behind = self.flow.behind(block).map(|block| self.flow.counters[block as usize]);
+        behind.into_iter().find(|counter| *counter != NONE)
+    }
+
+    /// How many functions were never entered, by who may call them.
+    #[must_use]
+    pub fn never_entered(&self) -> NeverEntered {
+        let mut called = vec![false; self.entered.len()];
+        for (function, is_entered) in self.entered.iter().enumerate() {
+            if *is_entered {
+                let callees = self.flow.called_by(function as u32);
+                callees.iter().for_each(|callee| called[*callee as usize] = true);
+            }
+        }
+        let mut never = NeverEntered::default();
+        for (function, known) in self.flow.functions.iter().enumerate() {
+            let counters = self.flow.counted(known.blocks.clone());
+            if self.entered[function] || counters == 0 {
+                continue;
+            }
+            never.counters += counters;
+            match (called[function], known.has_address) {
+                (true, _) => never.called += 1,
+                (false, true) => never.by_pointer += 1,
+                (false, false) => never.uncalled += 1,
+            }
+        }
+        never
+    }
+
+    fn is_hit(&self, counter: usize) -> bool {
+        self.hit.get(counter / WORD).is_some_and(|word| word >> (counter % WORD) & 1 == 1)
+    }
+
+    fn function_of(&self, block: u32) -> Option<usize> {
+        let after = self.flow.functions.partition_point(|function| function.blocks.start <= block);
+        after.checked_sub(1)
+    }
+
+    /// Functions with a counter that was not hit before.
+    fn take_hits(&mut self, virgin: &[u8]) -> Vec<usize> {
+        let mut changed = Vec::new();
+        for (index, virgin) in virgin.chunks(WORD).enumerate().take(self.hit.len()) {
+            let mut hit = 0;
+            for (bit, classes) in virgin.iter().enumerate() {
+                hit |= u64::from(*classes != 0xff) << bit;
+            }
+            let mut new = hit & !self.hit[index];
+            self.hit[index] |= hit;
+            while new != 0 {
+                let counter = index * WORD + new.trailing_zeros() as usize;
+                new &= new - 1;
+                let function = self.places.get(counter).map_or(NONE, |[_, function]| *function);
+                if function != NONE {
+                    changed.push(function as usize);
+                }
+            }
+        }
+        changed.sort_unstable();
+        changed.dedup();
+        changed
+    }
+
+    /// The states of a function's blocks, and its shut edges.
+    fn look_at(&mut self, function: usize) {
+        let blocks = self.flow.functions[function].blocks.clone();
+        self.steps += 4 * u64::from(blocks.end - blocks.start);
+        self.entered[function] = true;
+        let mut open = Vec::new();
+        for block in blocks.clone() {
+            let counter = self.flow.counters[block as usize];
+            self.states[block as usize] = match counter {
+                NONE => State::Unknown,
+                _ if self.is_hit(counter as usize) => State::Reached,
+                _ => State::Shut,
+            };
+            if self.states[block as usize] == State::Reached {
+                open.push(block);
+            }
+        }
+        // A block without a counter was reached if one was to which all ways lead through it, or from which all ways lead
+        // to it.
+        while let Some(block) = open.pop() {
+            let only = match self.flow.after(block) {
+                [only] => *only,
+                _ => NONE,
+            };
+            for implied in [only, self.flow.dominators[block as usize]] {
+                if implied != NONE && self.states[implied as usize] == State::Unknown {
+                    self.states[implied as usize] = State::Reached;
+                    open.push(implied);
+                }
+            }
+        }
+        // And it was not if all that it leads to was not. Most blocks lead to later ones.
+        for block in blocks.clone().rev() {
+            let after = self.flow.after(block);
+            let is_shut = |to: &u32| self.states[*to as usize] == State::Shut;
+            if self.states[block as usize] == State::Unknown
+                && !after.is_empty()
+                && after.iter().all(is_shut)
+            {
+                self.states[block as usize] = State::Shut;
+            }
+        }
+        let edges = &mut self.edges[function];
+        edges.clear();
+        for block in blocks {
+            let after = self.flow.after(block);
+            if after.len() > 1 && self.states[block as usize] == State::Reached {
+                let shut = after.iter().filter(|to| self.states[**to as usize] == State::Shut);
+                edges.extend(shut.map(|to| [block, *to]));
+            }
+        }
+    }
+
+    fn list(&mut self) {
+        let mut seen = vec![0u32; self.entered.len()];
+        let mut open = Vec::new();
+        self.forks.clear();
+        self.behind.clear();
+        let of_function = self.edges.iter().flat_map(|edges| edges.chunk_by(|a, b| a[0] == b[0]));
+        for (number, edges) in (1..).zip(of_function) {
+            let [block, to] = edges[0];
+            let (shut, ways) = (edges.len() as u32, self.flow.after(block).len() as u32);
+            let mut fork = Fork { block, to, shut, ways, behind: 0, functions: 0 };
+            open.clear();
+            for [_, to] in edges {
+                let own = self.flow.behind(*to);
+                fork.behind += self.flow.counted(own.clone());
+                open.extend_from_slice(self.flow.calls(own));
+            }
+            self.steps += 8 + open.len() as u64;
+            while let Some(function) = open.pop() {
+                let at = function as usize;
+                if self.entered[at] || std::mem::replace(&mut seen[at], number) == number {
+                    continue;
+                }
+                fork.functions += 1;
+                fork.behind += self.flow.counted(self.flow.functions[at].blocks.clone());
+                if fork.functions == MOST_CALLED {
+                    break;
+                }
+                let called = self.flow.called_by(function);
+                self.steps += called.len() as u64;
+                open.extend_from_slice(called);
+            }
+            for site in self.flow.sites(block) {
+                let most = self.behind.entry(*site).or_default();
+                *most = fork.behind.max(*most);
+            }
+            self.forks.push(fork);
+        }
+        self.forks.sort_unstable_by_key(|fork| (Reverse(fork.behind), fork.block));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::flow::{BlockFlow, FunctionFlow};
+    use super::*;
+
+    fn block(counter: Option<u32>, after: &[usize], calls: &[u64], sites: &[u32]) -> BlockFlow {
+        BlockFlow { counter, after: after.to_vec(), calls: calls.to_vec(), sites: sites.to_vec() }
+    }
+
+    fn function(name: u64, blocks: Vec<BlockFlow>) -> FunctionFlow {
+        FunctionFlow { name, has_address: name % 2 == 1, blocks }
+    }
+
+    /// `if (a) { if (b) f(); else g(); h(); }`, where f calls h, and nothing calls the last two.
+    fn program() -> Frontier {
+        let functions = [
+            function(
+                2,
+                vec![
+                    block(Some(0), &[1, 5], &[], &[100]),
+                    block(None, &[2, 3], &[], &[101]),
+                    block(Some(1), &[4], &[4], &[]),
+                    block(Some(2), &[4], &[6], &[]),
+                    block(None, &[5], &[8], &[]),
+                    block(Some(3), &[], &[], &[]),
+                ],
+            ),
+            function(4, vec![block(Some(4), &[1], &[8], &[]), block(Some(5), &[], &[], &[])]),
+            function(6, vec![block(Some(6), &[], &[], &[])]),
+            function(8, (10..20).map(|counter| block(Some(counter), &[], &[], &[])).collect()),
+            function(9, vec![block(Some(30), &[], &[], &[])]),
+            function(10, vec![block(Some(31), &[], &[], &[])]),
+        ];
+        Frontier::new(Flow::new(&functions))
+    }
+
+    fn virgin(hit: &[usize]) -> Vec<u8> {
+        let mut virgin = vec![0xff; 40];
+        hit.iter().for_each(|counter| virgin[*counter] = 0xfe);
+        virgin
+    }
+
+    #[test]
+    fn an_edge_that_no_run_takes_is_shut_and_what_it_leads_to_lies_behind() {
+        let mut frontier = program();
+        assert!(frontier.forks().is_empty());
+        frontier.update(&virgin(&[0, 3]));
+        // Two counters of the function, two of f, one of g, ten of h.
+        let seen: Vec<_> = frontier.forks().iter().map(|it| (it.behind, it.functions)).collect();
+        assert_eq!(seen, [(15, 3)]);
+        assert_eq!((frontier.behind(100), frontier.behind(101)), (15, 0));
+        let fork = frontier.forks()[0];
+        assert_eq!((fork.shut, fork.ways, frontier.sites(fork.block)), (1, 2, &[100][..]));
+        assert_eq!(
+            (frontier.counter_of(fork.block), frontier.counter_of(fork.to)),
+            (Some(0), None)
+        );
+        assert_eq!(frontier.first_counter(fork.to), Some(1));
+        let expected = NeverEntered { called: 3, by_pointer: 1, uncalled: 1, counters: 15 };
+        assert_eq!(frontier.never_entered(), expected);
+
+        // Through a block without a counter, and the ten of h are open now.
+        frontier.update(&virgin(&[0, 1, 3, 4, 10]));
+        let seen: Vec<_> = frontier.forks().iter().map(|it| (it.behind, it.functions)).collect();
+        assert_eq!(seen, [(2, 1)]);
+        assert_eq!((frontier.behind(100), frontier.behind(101)), (0, 2));
+        assert_eq!(frontier.counter_of(frontier.forks()[0].block), Some(1));
+    }
+
+    #[test]
+    fn what_no_counter_tells_is_no_edge() {
+        // The counter of the last block stands for the one before, which it may also be reached without.
+        let blocks = vec![
+            block(Some(0), &[1, 2], &[], &[]),
+            block(None, &[3], &[], &[]),
+            block(None, &[3], &[], &[]),
+            block(None, &[], &[], &[]),
+        ];
+        let mut frontier = Frontier::new(Flow::new(&[function(2, blocks)]));
+        frontier.update(&virgin(&[0]));
+        assert!(frontier.forks().is_empty());
+        // Nor where only one way leads on: a call that does not return has no other side.
+        let blocks = vec![block(Some(0), &[1], &[], &[]), block(Some(1), &[], &[], &[])];
+        let mut frontier = Frontier::new(Flow::new(&[function(2, blocks)]));
+        frontier.update(&virgin(&[0]));
+        assert!(frontier.forks().is_empty());
+    }
+
+    #[test]
+    fn a_name_of_two_functions_is_that_of_none() {
+        let twice = || function(4, vec![block(Some(9), &[], &[], &[])]);
+        let caller = vec![
+            block(Some(0), &[1, 2], &[], &[]),
+            block(Some(1), &[], &[4], &[]),
+            block(Some(2), &[], &[], &[]),
+        ];
+        let functions = [function(2, caller), twice(), twice()];
+        let mut frontier = Frontier::new(Flow::new(&functions));
+        frontier.update(&virgin(&[0, 2]));
+        assert_eq!((frontier.forks()[0].behind, frontier.forks()[0].functions), (1, 0));
+    }
+
+    #[test]
+    fn a_large_program_takes_bounded_time() {
+        // A million blocks, and each function calls the next three.
+        let functions: Vec<FunctionFlow> = (0..50_000u32)
+            .map(|number| {
+                let first = number * 20;
+                let blocks = (0..20).map(|at| {
+                    let after: &[usize] = if at < 18 { &[at + 1, at + 2] } else { &[] };
+                    let calls = (1..4).map(|next| u64::from(number + next));
+                    BlockFlow {
+                        calls: calls.collect(),
+                        ..block(Some(first + at as u32), after, &[], &[])
+                    }
+                });
+                FunctionFlow { name: number.into(), has_address: false, blocks: blocks.collect() }
+            })
+            .collect();
+        let mut frontier = Frontier::new(Flow::new(&functions));
+        let mut virgin = vec![0xff; 1_000_000];
+        (0..1_000_000).step_by(40).for_each(|counter| virgin[counter] = 0);
+        let steps = frontier.update(&virgin);
+        assert!(steps < 20_000_000, "{steps}");
+        assert!(frontier.forks().len() >= 25_000);
+        assert!(frontier.forks().iter().all(|fork| fork.functions <= MOST_CALLED));
+        // Nothing has changed.
+        assert!(frontier.update(&virgin) < 20_000);
+    }
+}
