@@ -1,34 +1,26 @@
 //! Where the search is stuck: what seeds reach and do not go on from, with the places in the source.
 
-use std::cell::{OnceCell, RefCell};
+use std::cell::OnceCell;
 use std::collections::HashMap;
-use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use crate::disk::output::OutputDir;
 use crate::engine::comparison::ranges;
 use crate::engine::corpus::SeedId;
 use crate::engine::domain::Site;
-use crate::engine::executor::{Module, TargetInfo};
+use crate::engine::executor::TargetInfo;
 use crate::engine::feedback::Stuck;
 use crate::engine::fuzzer::Fuzzer;
 use crate::event::BlockedComparison;
-use crate::exec::lines::{Place, Places};
 use crate::mutators::Mutators;
 
 /// Places that the screen shows, and how long it shows the same ones.
 const MOST_SHOWN: usize = 6;
 const SHOWN_FOR: Duration = Duration::from_secs(2);
 
-/// Places in the sources of a target; its files are read when the first place is asked for.
+/// Comparisons of a target by their numbers; its files are read when the first place is asked for.
 #[derive(Debug, Default)]
-pub struct TargetPlaces {
-    /// Comparisons by their numbers.
-    sites: OnceCell<HashMap<u32, Site>>,
-    modules: OnceCell<Vec<Module>>,
-    /// The places of each file's counters; None of a file that has none.
-    counters: RefCell<HashMap<PathBuf, Option<Places>>>,
-}
+pub struct TargetPlaces(OnceCell<HashMap<u32, Site>>);
 
 impl TargetPlaces {
     /// What is known of a place without the seeds. `sites`: the comparisons of what logs them.
@@ -39,22 +31,21 @@ impl TargetPlaces {
         sites: impl FnOnce() -> Vec<Site>,
     ) -> BlockedComparison {
         let by_number = || sites().into_iter().map(|site| (site.key, site)).collect();
-        let sites = self.sites.get_or_init(by_number);
-        let mut entry = match stuck.site.and_then(|site| sites.get(&site)) {
-            Some(site) => BlockedComparison {
-                file: site.file.to_string(),
-                line: site.line,
-                column: site.column,
-                function: site.short_function().to_string(),
-                comparison: site.what.to_string(),
-                ..BlockedComparison::default()
+        let sites = self.0.get_or_init(by_number);
+        let of_counter = || target.place_of_counter(stuck.behind.or(stuck.counter)?);
+        let site = stuck.site.and_then(|site| sites.get(&site)).cloned().or_else(of_counter);
+        let named = |site: Site| BlockedComparison {
+            file: site.file.to_string(),
+            line: site.line,
+            column: site.column,
+            function: match &*site.function {
+                "" => String::new(),
+                _ => site.short_function().to_string(),
             },
-            None => {
-                let Place { function, file, line } =
-                    self.of_counter(stuck.behind.or(stuck.counter), target);
-                BlockedComparison { file, line, function, ..BlockedComparison::default() }
-            }
+            comparison: site.what.to_string(),
+            ..BlockedComparison::default()
         };
+        let mut entry = site.map(named).unwrap_or_default();
         if let Some(fork) = stuck.fork {
             entry.behind = Some(fork.behind.into());
             entry.functions = fork.functions.into();
@@ -71,19 +62,6 @@ impl TargetPlaces {
             entry.bytes = ranges(blocker.deciding.iter().copied());
         }
         entry
-    }
-
-    fn of_counter(&self, counter: Option<u32>, target: &dyn TargetInfo) -> Place {
-        let modules = self.modules.get_or_init(|| target.modules());
-        let counter = counter.map_or(usize::MAX, |counter| counter as usize);
-        let Some(module) = modules.iter().find(|module| module.counters.contains(&counter)) else {
-            return Place::default();
-        };
-        let mut known = self.counters.borrow_mut();
-        let read = || Places::read(&module.file).ok();
-        let places = known.entry(module.file.clone()).or_insert_with(read);
-        let number = counter - module.counters.start;
-        places.as_ref().map(|places| places.of(number)).unwrap_or_default()
     }
 }
 

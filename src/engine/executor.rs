@@ -259,6 +259,11 @@ pub trait TargetInfo {
         Vec::new()
     }
 
+    /// Where the block of a counter begins, as far as the target's files say. Reads those files at the first call.
+    fn place_of_counter(&self, _counter: u32) -> Option<Site> {
+        None
+    }
+
     /// The control flow of these files, as far as that is known, and the files whose table of it is damaged. Reads those
     /// files.
     fn flow(&self) -> (Vec<FunctionFlow>, Vec<PathBuf>) {

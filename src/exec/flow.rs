@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 
 use object::{Object, ObjectSection};
 
-use super::lines;
+use super::lines::{self, FileCounters};
 use super::sites;
 use ffuzz_engine::coverage::flow::{BlockFlow, FunctionFlow};
 use ffuzz_engine::domain::Site;
@@ -22,14 +22,11 @@ const COUNTERS: &str = "__sancov_cntrs";
 /// Largest table that is read: that of a program of some ten million blocks.
 const MAX_TABLE: u64 = 64 << 20;
 
-/// Address and number in the file of each counter of a program without source.
-pub(super) type Counted = Vec<(u64, usize)>;
-
 /// The functions of these files, whose calls name them by [`FunctionFlow::name`], and the files whose table is damaged: of
 /// these the machine code is read. `counted` has the counters of a file that no compiler has given any.
 pub(super) fn read(
     modules: &[Module],
-    counted: impl Fn(&Path) -> Option<Counted>,
+    counted: impl Fn(&Path) -> Option<FileCounters>,
 ) -> (Vec<FunctionFlow>, Vec<PathBuf>) {
     let (mut files, mut damaged) = (Vec::new(), Vec::new());
     for module in modules {
@@ -37,7 +34,7 @@ pub(super) fn read(
         let Ok(file) = object::File::parse(&*content) else { continue };
         let counters = &module.counters;
         let own = match counted(&module.file) {
-            Some(counted) => lines::functions_of(&file, Some(counted), counters),
+            Some(counted) => lines::functions_of(&file, Some(&counted), counters),
             None => match of_section(&file, counters) {
                 Ok(Some(functions)) => functions,
                 Ok(None) => lines::functions_of(&file, None, counters),

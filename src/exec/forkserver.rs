@@ -10,6 +10,7 @@ mod pipes;
 mod snapshot;
 mod soft;
 
+use std::cell::RefCell;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -20,6 +21,7 @@ use notes::ModeNote;
 use super::channel::Channel;
 use super::delivery::{Feed, InputDelivery};
 use super::launcher::{ServerSession, Setup, describe_end};
+use super::lines::CounterPlaces;
 use super::modules;
 use super::runs::{Child, RunChannel};
 use super::{RunEnd, TargetError, blocked, flow, late, net, sites, words};
@@ -90,6 +92,7 @@ pub struct ForkServer {
     notes: Vec<String>,
     /// See [`Executor::take_account`].
     account: Option<Account>,
+    counter_places: RefCell<CounterPlaces>,
 }
 
 /// See [`Executor::take_account`].
@@ -155,6 +158,7 @@ impl ForkServer {
             reported: BTreeSet::new(),
             notes: Vec::new(),
             account: None,
+            counter_places: RefCell::default(),
         };
         if is_wanted && !server.can_log() {
             return Err(TargetError::NotLogging);
@@ -461,6 +465,11 @@ impl TargetInfo for ForkServer {
 
     fn modules(&self) -> Vec<Module> {
         modules::located(self.session.maps.modules(), self.session.process.pid())
+    }
+
+    fn place_of_counter(&self, counter: u32) -> Option<Site> {
+        let counted = |path: &Path| self.setup.way().counters(path);
+        self.counter_places.borrow_mut().of(counter, &self.modules(), counted)
     }
 
     fn flow(&self) -> (Vec<FunctionFlow>, Vec<PathBuf>) {

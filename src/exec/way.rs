@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 use super::TargetError;
 use super::binary::Traits;
 use super::emulator::{Emulator, EmulatorError, StartAt};
-use super::flow::Counted;
 use super::launcher::InputFrom;
+use super::lines::FileCounters;
 use super::native::{self, Native, NativeError};
 use super::preload::{self, Preload};
 use ffuzz_assets::PRELOAD;
@@ -125,7 +125,7 @@ impl Way {
     }
 
     /// The counters of a file that has them by this way; None of other files.
-    pub(super) fn counters(&self, path: &Path) -> Option<Counted> {
+    pub(super) fn counters(&self, path: &Path) -> Option<FileCounters> {
         self.copied()?.counters(path)
     }
 

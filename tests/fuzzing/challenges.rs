@@ -61,7 +61,7 @@ challenges! {
     a_table_in_a_loop: "table-loop.c", 2_000;
     a_table_of_bsearch: "table-bsearch.c", 1_000;
     a_table_with_hashes: "table-hash.c", 10_000;
-    a_protocol: "protocol.c", 2_000;
+    a_protocol: "protocol.c", 8_000;
     counts_of_lines_and_words: "counts.c", 60_000;
     sums_over_a_region: "sums.c", 6_000;
     adler_32: "adler.c", 1_000;

@@ -49,8 +49,8 @@ fn what_lies_behind_a_fork_comes_first() {
                 (&2.into(), &1.into()),
                 "{what}"
             );
-            let done = done.says("4 functions with 9 edges are never entered");
-            done.says("2 are called by code that is reached, 1 may be called by pointer, 1 by");
+            let done = done.says("never entered: 4 functions with 9 edges");
+            done.says("2 are called by code that is reached, 1 may be called by pointer, and 1 by");
         }
         // One of them is open.
         dir.write("in/b", "X...");

@@ -113,9 +113,14 @@ impl<'a> Names<'a> {
         };
         let part = &self.known.parts[at];
         let places = self.places[at].as_ref();
-        let place = places.map(|it| it.of(index - part.counters.start)).unwrap_or_default();
-        let (function, file, line) = (place.function, place.file, place.line);
-        Edge { index, module: part.name.clone(), function, file, line }
+        let place = places.and_then(|places| places.of(index - part.counters.start));
+        Edge {
+            index,
+            module: part.name.clone(),
+            function: place.as_ref().map(|place| place.function.to_string()).unwrap_or_default(),
+            file: place.as_ref().map(|place| place.file.to_string()).unwrap_or_default(),
+            line: place.map_or(0, |place| place.line),
+        }
     }
 
     fn key(&self, (key, value, before): (u32, u32, u32)) -> Key {
@@ -181,7 +186,7 @@ fn read_part(part: &Part) -> Result<Places, String> {
         Some(build) if build != part.build => {
             Err(format!("no names of {}: {} is another build", part.name, path.display()))
         }
-        Some(_) => Places::read(path)
+        Some(_) => Places::read(path, None)
             .map_err(|error| format!("no names of {}: {error} ({})", part.name, error.remedy())),
     }
 }

@@ -109,16 +109,21 @@ fn summary(frontier: &Frontier, printed: usize) -> String {
     }
     let NeverEntered { called, by_pointer, uncalled, counters } = frontier.never_entered();
     let (forks, functions) = (frontier.forks().len(), called + by_pointer + uncalled);
-    let places = if forks == 1 { "place" } else { "places" };
-    let mut text = format!("[+] {forks} {places} with ways that are never taken");
+    let count = |number: usize, what: &str| match number {
+        1 => format!("1 {what}"),
+        _ => format!("{number} {what}s"),
+    };
+    let mut text = format!("[+] {} with ways that are never taken", count(forks, "place"));
     if printed < forks {
         let _ = write!(text, ", {printed} are printed");
     }
     if functions > 0 {
+        let functions = count(functions as usize, "function");
+        let edges = count(counters as usize, "edge");
         let _ = write!(
             text,
-            "; {functions} functions with {counters} edges are never entered: {called} are called by code that is \
-             reached, {by_pointer} may be called by pointer, {uncalled} by nothing that is known"
+            "; never entered: {functions} with {edges}, of which {called} are called by code that is reached, \
+             {by_pointer} may be called by pointer, and {uncalled} by nothing that is known"
         );
     }
     text
@@ -215,10 +220,11 @@ fn text(entries: &[Entry], inputs: usize) -> String {
 /// Where it is, and what is compared there.
 fn described(place: &BlockedComparison) -> String {
     let BlockedComparison { file, line, column, function, comparison, .. } = place;
-    let at = match (file.is_empty(), column) {
-        (true, _) => String::new(),
-        (false, 0) => format!("{file}:{line}: "),
-        (false, column) => format!("{file}:{line}:{column}: "),
+    let at = match (line, column) {
+        _ if file.is_empty() => String::new(),
+        (0, _) => format!("{file}: "),
+        (line, 0) => format!("{file}:{line}: "),
+        (line, column) => format!("{file}:{line}:{column}: "),
     };
     let function = if function.is_empty() { "an unknown function" } else { function };
     match comparison.is_empty() {

@@ -19,8 +19,9 @@ pub struct Frontier {
     places: Vec<[u32; 2]>,
     /// Counters that were hit at the last update, a bit each.
     hit: Vec<u64>,
-    /// By block.
+    /// By block; and of one that was reached, the counter that shows it.
     states: Vec<State>,
+    shown_by: Vec<u32>,
     /// By function: whether it was entered, and its edges that lead from a reached block to one that is shut.
     entered: Vec<bool>,
     edges: Vec<Vec<[u32; 2]>>,
@@ -89,6 +90,7 @@ impl Frontier {
             hit: vec![0; places.len().div_ceil(WORD)],
             places,
             states: vec![State::Unknown; flow.blocks() as usize],
+            shown_by: vec![NONE; flow.blocks() as usize],
             entered: vec![false; flow.functions.len()],
             edges: vec![Vec::new(); flow.functions.len()],
             flow,
@@ -135,22 +137,11 @@ impl Frontier {
         self.flow.sites(block)
     }
 
-    /// A counter that was hit in each run that has reached the block, or that shows that one did; None if the block was
-    /// not reached.
+    /// A counter that was hit only in runs that have reached the block; None if none has.
     #[must_use]
     pub fn counter_of(&self, block: u32) -> Option<u32> {
-        if self.states[block as usize] != State::Reached {
-            return None;
-        }
-        let is_hit = |counter: &u32| *counter != NONE && self.is_hit(*counter as usize);
-        let behind = self.flow.behind(block).map(|block| self.flow.counters[block as usize]);
-        let mut counters = behind.filter(is_hit);
-        counters.next().or_else(|| {
-            let function = self.function_of(block)?;
-            let before = self.flow.functions[function].blocks.clone();
-            let before = before.filter(|one| self.flow.after(*one) == [block]);
-            before.map(|one| self.flow.counters[one as usize]).find(is_hit)
-        })
+        let is_reached = self.states[block as usize] == State::Reached;
+        is_reached.then(|| self.shown_by[block as usize])
     }
 
     /// The first counter of the block or of what follows it; None if there is none.
@@ -188,11 +179,6 @@ impl Frontier {
 
     fn is_hit(&self, counter: usize) -> bool {
         self.hit.get(counter / WORD).is_some_and(|word| word >> (counter % WORD) & 1 == 1)
-    }
-
-    fn function_of(&self, block: u32) -> Option<usize> {
-        let after = self.flow.functions.partition_point(|function| function.blocks.start <= block);
-        after.checked_sub(1)
     }
 
     /// Functions with a counter that was not hit before.
@@ -233,6 +219,7 @@ impl Frontier {
                 _ => State::Shut,
             };
             if self.states[block as usize] == State::Reached {
+                self.shown_by[block as usize] = counter;
                 open.push(block);
             }
         }
@@ -246,6 +233,7 @@ impl Frontier {
             for implied in [only, self.flow.dominators[block as usize]] {
                 if implied != NONE && self.states[implied as usize] == State::Unknown {
                     self.states[implied as usize] = State::Reached;
+                    self.shown_by[implied as usize] = self.shown_by[block as usize];
                     open.push(implied);
                 }
             }

@@ -76,6 +76,8 @@ pub struct Scheduler {
     /// Runs since then.
     runs: u64,
     pending: Pending,
+    /// By seed, see [`Scheduler::note_ahead`].
+    ahead: Vec<f32>,
     table: AliasTable,
     /// Runs per path hash; empty unless the schedule needs them.
     path_counts: Vec<u32>,
@@ -104,6 +106,7 @@ impl Scheduler {
             stale_weights: true,
             runs: 0,
             pending: Pending::default(),
+            ahead: Vec::new(),
             table: AliasTable::default(),
             path_counts: vec![0; paths],
             cycles: 0,
@@ -215,8 +218,19 @@ impl Scheduler {
             let owners: Vec<_> = slots.map(|(key, id)| (guide.domain_of(key), id)).collect();
             self.guide.set_owners(owners.into_iter());
         }
-        self.pending.rebuild(corpus, favored);
+        self.pending.rebuild(corpus, favored, &self.ahead);
         self.stale_weights = true;
+    }
+
+    /// How much lies ahead of each seed: what is shut, and which it is the cheapest way to.
+    pub(crate) fn note_ahead(&mut self, ahead: Vec<f32>) {
+        self.ahead = ahead;
+        self.pending.order(&self.ahead);
+    }
+
+    /// See [`Scheduler::note_ahead`]; at least 0.
+    pub(crate) fn ahead_of(&self, id: SeedId) -> f32 {
+        self.ahead.get(id.index()).copied().unwrap_or(0.0)
     }
 
     /// How often the favorites were chosen.
@@ -227,8 +241,9 @@ impl Scheduler {
     /// The seed for the next turn; None only if every seed is disabled.
     ///
     /// Under guidance it is decided first whether edges or one of the domains are served. For edges,
-    /// favourites that were never fuzzed come first, the oldest or the newest. Then one is drawn by weight, and
-    /// seeds that are not favoured are mostly skipped.
+    /// favourites that were never fuzzed come first, those with most ahead (K-Scheduler, She et al., S&P 2022, has a like
+    /// order) and those at both ends of their age. Then one is drawn by weight, and seeds that are not favoured are mostly
+    /// skipped.
     pub fn pick(&mut self, corpus: &Corpus, rng: &mut Rng) -> Option<SeedId> {
         if self.options.sequential {
             return self.pick_in_order(corpus, rng);

@@ -5,41 +5,64 @@ use std::collections::VecDeque;
 use crate::corpus::{Corpus, Seed, SeedId};
 use crate::mutate::{Rng, below};
 
-/// Ascending; taken from either end. The newest seed is often the deepest, and alone it would leave the others behind;
-/// the oldest alone would let a deep find wait for all that was found before it.
+/// One pick in this number is by age, if it is known what lies ahead of seeds.
+const BY_AGE: u32 = 10;
+
+/// Most are taken by what lies ahead of them. By age the newest seed is often the deepest, and alone it would leave the
+/// others behind; the oldest alone would let a deep find wait for all that was found before it.
 #[derive(Debug, Default)]
-pub(super) struct Pending(VecDeque<SeedId>);
+pub(super) struct Pending {
+    /// Ascending; taken from either end.
+    by_age: VecDeque<SeedId>,
+    /// Those with something ahead, the most at the end.
+    by_ahead: Vec<SeedId>,
+}
 
 impl Pending {
-    /// Queues the pending ones of these favourites.
-    pub(super) fn rebuild(&mut self, corpus: &Corpus, mut favored: Vec<SeedId>) {
+    /// Queues the pending ones of these favourites. `ahead`: by seed, how much lies ahead of it.
+    pub(super) fn rebuild(&mut self, corpus: &Corpus, mut favored: Vec<SeedId>, ahead: &[f32]) {
         favored.retain(|&id| is_pending(&corpus[id]));
         favored.sort_unstable();
-        self.0 = favored.into();
+        self.by_age = favored.into();
+        self.order(ahead);
     }
 
-    /// Takes the oldest or the newest one, by the toss of a coin.
+    /// Orders them by what lies ahead of each seed now.
+    pub(super) fn order(&mut self, ahead: &[f32]) {
+        let of = |id: SeedId| ahead.get(id.index()).copied().unwrap_or(0.0);
+        self.by_ahead = self.by_age.iter().copied().filter(|id| of(*id) > 0.0).collect();
+        self.by_ahead.sort_by(|one, other| of(*one).total_cmp(&of(*other)));
+    }
+
+    /// Takes the one with most ahead, or sometimes the oldest or the newest one.
     pub(super) fn next(&mut self, corpus: &Corpus, rng: &mut Rng) -> Option<SeedId> {
         self.drop_finished(corpus);
-        match self.0.len() {
-            0 | 1 => self.0.pop_front(),
-            _ if below(rng, 2) == 0 => self.0.pop_front(),
-            _ => self.0.pop_back(),
+        if !self.by_ahead.is_empty() && below(rng, BY_AGE) != 0 {
+            return self.by_ahead.pop();
+        }
+        match self.by_age.len() {
+            0 | 1 => self.by_age.pop_front(),
+            _ if below(rng, 2) == 0 => self.by_age.pop_front(),
+            _ => self.by_age.pop_back(),
         }
     }
 
     pub(super) fn exists(&mut self, corpus: &Corpus) -> bool {
         self.drop_finished(corpus);
-        !self.0.is_empty()
+        !self.by_age.is_empty()
     }
 
-    /// Drops seeds at both ends that were fuzzed or disabled meanwhile.
+    /// Drops seeds at the ends that were fuzzed or disabled meanwhile.
     fn drop_finished(&mut self, corpus: &Corpus) {
-        while self.0.front().is_some_and(|&id| !is_pending(&corpus[id])) {
-            self.0.pop_front();
+        let is_finished = |id: &SeedId| !is_pending(&corpus[*id]);
+        while self.by_age.front().is_some_and(is_finished) {
+            self.by_age.pop_front();
         }
-        while self.0.back().is_some_and(|&id| !is_pending(&corpus[id])) {
-            self.0.pop_back();
+        while self.by_age.back().is_some_and(is_finished) {
+            self.by_age.pop_back();
+        }
+        while self.by_ahead.last().is_some_and(is_finished) {
+            self.by_ahead.pop();
         }
     }
 }

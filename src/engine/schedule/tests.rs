@@ -208,6 +208,23 @@ fn pending_favourites_are_taken_from_both_ends_and_each_once() {
     }
 }
 
+#[test]
+fn what_lies_ahead_of_a_pending_favourite_decides_when_it_is_taken() {
+    let mut bench = Bench::new(ScheduleOptions { fixed_seed: true, ..ScheduleOptions::default() });
+    bench.add_many(60);
+    // The more the nearer to the middle, and nothing at the ends.
+    bench.scheduler.cull(&mut bench.corpus);
+    let ahead =
+        |id: u32| if (10..50).contains(&id) { 30.0 - (id as f32 - 30.0).abs() } else { 0.0 };
+    bench.scheduler.note_ahead((0..60).map(ahead).collect());
+    let first: Vec<u32> = (0..20).map(|_| bench.turn().unwrap().0).collect();
+    let middle = first.iter().filter(|id| (20..40).contains(*id)).count();
+    assert!(middle >= 12 && middle < 20, "{first:?}");
+    while bench.corpus.iter().any(Seed::is_pending) {
+        bench.turn().unwrap();
+    }
+}
+
 /// Shares of 1000 turns that these seeds get; the third is all others.
 fn shares(bench: &mut Bench, seeds: [SeedId; 2]) -> [u32; 3] {
     let mut shares = [0; 3];

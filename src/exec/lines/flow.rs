@@ -48,19 +48,26 @@ pub(super) fn calls(function: &Function<'_>) -> Vec<(u64, u64)> {
 }
 
 /// A function as the engine takes it. `counters`: places of the file's counters in the edge map. What it calls is named by
-/// its address.
+/// its address. `compared`: address and site of comparisons, ascending; the last one of a block decides where it leads to.
 pub(super) fn function_flow(
     function: &Function<'_>,
     last: &Last,
     counters: &Range<usize>,
+    compared: &[(u64, u32)],
 ) -> FunctionFlow {
     let blocks = blocks(function, last);
+    let site = |block: &Block| {
+        let before = compared.partition_point(|(at, _)| *at < block.range.end);
+        let last = compared[..before].last().filter(|(at, _)| block.range.contains(at));
+        last.map(|(_, site)| *site)
+    };
     let mut flow: Vec<BlockFlow> = blocks
         .iter()
         .map(|block| BlockFlow {
             counter: block.counter.and_then(|number| u32::try_from(counters.start + number).ok()),
             after: block.after.clone(),
-            ..BlockFlow::default()
+            calls: Vec::new(),
+            sites: if block.after.len() > 1 { site(block).into_iter().collect() } else { vec![] },
         })
         .collect();
     for (place, target) in calls(function) {

@@ -9,7 +9,8 @@ mod places;
 mod program;
 mod source;
 
-pub use places::{Place, Places};
+pub(super) use places::CounterPlaces;
+pub use places::Places;
 
 use std::collections::{BTreeMap, HashMap};
 use std::io;
@@ -89,11 +90,11 @@ fn stretches(program: &ElfProgram<'_>) -> Vec<Vec<Stretch>> {
 /// counters of a file without a table of them; `counters` are the places of its counters in the edge map.
 pub(super) fn functions_of(
     file: &object::File<'_>,
-    counted: Option<Vec<(u64, usize)>>,
+    counted: Option<&FileCounters>,
     counters: &Range<usize>,
 ) -> Vec<FunctionFlow> {
     let program = match counted {
-        Some(counted) => ElfProgram::counted(file, &counted),
+        Some(counted) => ElfProgram::counted(file, &counted.counters),
         None => ElfProgram::read(file),
     };
     let Some(program) = program.filter(|program| program.is_x86) else { return Vec::new() };
@@ -101,7 +102,8 @@ pub(super) fn functions_of(
     let is_known = |function: &&program::Function<'_>| {
         function.counters.iter().all(|(_, number)| *number < counters.len())
     };
-    let flow = |function| flow::function_flow(function, &program.last, counters);
+    let compared = counted.map(|counted| &*counted.compared).unwrap_or_default();
+    let flow = |function| flow::function_flow(function, &program.last, counters, compared);
     functions.filter(is_known).map(flow).collect()
 }
 
@@ -121,16 +123,30 @@ struct FunctionLines {
     stretches: Vec<(Stretch, u64)>,
 }
 
-/// Reads a file and its table of counters.
-fn with_program<T>(
+/// What is known of the counters of a file that no compiler has given any.
+#[derive(Debug, Default)]
+pub struct FileCounters {
+    /// Address and number of each, ascending.
+    pub counters: Vec<(u64, usize)>,
+    /// Address and site of each comparison, ascending.
+    pub compared: Vec<(u64, u32)>,
+}
+
+/// Reads a file and its table of counters; without `counted`, that of a compiler.
+fn with_file<T>(
     path: &Path,
+    counted: Option<FileCounters>,
     read: impl FnOnce(&object::File<'_>, ElfProgram<'_>) -> Result<T, LinesError>,
 ) -> Result<T, LinesError> {
     let bytes =
         std::fs::read(path).map_err(|source| LinesError::Read { path: path.to_owned(), source })?;
     let file = object::File::parse(&*bytes)
         .map_err(|error| LinesError::Format { path: path.to_owned(), reason: error.to_string() })?;
-    match ElfProgram::read(&file) {
+    let program = match &counted {
+        Some(counted) => ElfProgram::counted(&file, &counted.counters),
+        None => ElfProgram::read(&file),
+    };
+    match program {
         Some(program) => read(&file, program),
         None => Err(LinesError::NoTable { path: path.to_owned() }),
     }
@@ -138,7 +154,7 @@ fn with_program<T>(
 
 impl LineMap {
     pub fn read(path: &Path) -> Result<Self, LinesError> {
-        with_program(path, |file, program| {
+        with_file(path, None, |file, program| {
             let source = Source::read(file);
             if source.is_empty() {
                 return Err(LinesError::NoLines { path: path.to_owned() });

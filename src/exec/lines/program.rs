@@ -171,7 +171,10 @@ impl<'a> ElfProgram<'a> {
     /// A file of x86-64 whose counters somebody else knows: address and number of each, ascending.
     pub(super) fn counted(file: &object::File<'a>, counters: &[(u64, usize)]) -> Option<Self> {
         let is_x86 = file.is_64() && file.architecture() == object::Architecture::X86_64;
-        is_x86.then(|| Self::of(file, blocks::ranges(file), counters))
+        let count = counters.iter().map(|(_, number)| number + 1).max().unwrap_or(0);
+        let mut pcs = vec![0; count];
+        counters.iter().for_each(|(address, number)| pcs[*number] = *address);
+        is_x86.then(|| Self { pcs, ..Self::of(file, blocks::ranges(file), counters) })
     }
 
     fn of(file: &object::File<'a>, ranges: Vec<Range<u64>>, counters: &[(u64, usize)]) -> Self {

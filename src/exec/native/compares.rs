@@ -63,6 +63,9 @@ const XOR: u8 = 0x80;
 const IGNORES_CASE: u8 = 0x80;
 
 impl CompareSite {
+    /// As the runtime has it, with the address first.
+    pub(super) const BYTES: usize = 32;
+
     /// As the runtime reads it.
     pub(super) fn write(&self, byte: u8, out: &mut Vec<u8>) {
         out.extend((self.at as u32).to_le_bytes());

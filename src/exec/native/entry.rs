@@ -15,7 +15,7 @@ use super::detours::{self, Amount, CountedBy, Detours};
 use super::is_language;
 use super::table::byte_at;
 use crate::blocks::{Blocks, Known};
-use crate::flow::Counted;
+use crate::lines::FileCounters;
 use crate::parts::hex;
 
 /// Words of the head: numbers of blocks, of sites, of edges, bytes of code, numbers of jumps and of fields.
@@ -72,18 +72,20 @@ impl Entry {
         Self { head, body, known }
     }
 
-    /// Address and number of each block that has a counter of its own, ascending.
-    pub(super) fn counters(&self) -> Counted {
-        let [count, _, _, _, jumps, fields] = self.head.map(|number| number as usize);
-        let at = self
-            .body
-            .chunks_exact(4)
-            .take(count)
-            .map(|at| u64::from(u32::from_le_bytes([at[0], at[1], at[2], at[3]])));
+    /// The blocks that have a counter of their own, and the comparisons, of which this is the first one's number.
+    pub(super) fn counters(&self, first: u32) -> FileCounters {
+        let [count, sites, _, _, jumps, fields] = self.head.map(|number| number as usize);
+        let address =
+            |bytes: &[u8]| u64::from(u32::from_le_bytes([bytes[0], bytes[1], bytes[2], bytes[3]]));
+        let at = self.body.chunks_exact(4).take(count).map(address);
         let counts = self.body.get(4 * (count + 2 * jumps + fields) + count..).unwrap_or_default();
         let has_own = |by: &u8| *by != CountedBy::Others as u8;
         let own = at.zip(counts).enumerate().filter(|(_, (_, by))| has_own(by));
-        own.map(|(number, (at, _))| (at, number)).collect()
+        let start = self.body.len().saturating_sub(sites * CompareSite::BYTES);
+        let compared = self.body[start..].chunks_exact(CompareSite::BYTES).map(address);
+        let mut compared: Vec<(u64, u32)> = compared.zip(first..).collect();
+        compared.sort_unstable();
+        FileCounters { counters: own.map(|(number, (at, _))| (at, number)).collect(), compared }
     }
 
     /// Decodes a file. Returns None if it is no ELF file.

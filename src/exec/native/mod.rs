@@ -27,7 +27,7 @@ use ffuzz_config::options::{NativeDomain, NativeEngine, NativeOptions, TargetOpt
 use super::binary::{self, Kin, Traits};
 use super::blocks::{Blocks, Known};
 use super::choice::{Choice, is_runtime};
-use super::flow::Counted;
+use super::lines::FileCounters;
 use super::objects::Objects;
 use super::preload::{self, Preload};
 use super::trace::Code;
@@ -181,10 +181,10 @@ impl Native {
     }
 
     /// The counters of a file that was chosen; None of another file.
-    pub(super) fn counters(&self, path: &Path) -> Option<Counted> {
-        self.compared.iter().find(|file| file.path == path)?;
+    pub(super) fn counters(&self, path: &Path) -> Option<FileCounters> {
+        let file = self.compared.iter().find(|file| file.path == path)?;
         let entry = self.entries.entry(path, &fs::read(path).ok()?, Amount::of(&self.domains))?;
-        Some(entry.counters())
+        Some(entry.counters(file.first))
     }
 
     /// Domains are about executions of blocks.

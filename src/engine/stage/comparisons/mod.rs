@@ -8,6 +8,7 @@ mod probe;
 mod short;
 mod sites;
 
+use std::cmp::Reverse;
 use std::collections::VecDeque;
 use std::rc::Rc;
 use std::time::Duration;
@@ -39,7 +40,8 @@ const LONGER: u32 = 4;
 const MOST_ROUNDS: u32 = 6;
 /// Rounds of a seed that the stage is done with.
 const COMPARED: u32 = u32::MAX;
-/// Work on all favored seeds begins again when so much of the share is left, and no less than half of it.
+/// Work on all favored seeds begins again when so much of the share is left, and no less than half of it; or a slice, if
+/// times do not count.
 const AGAIN: Duration = Duration::from_millis(250);
 /// Bytes of inputs that wait for the next round of a seed, and seeds that have some. Others begin with the seed again.
 const LARGEST_CUT: usize = 1 << 16;
@@ -270,13 +272,14 @@ impl<D: Door> Comparisons<D> {
     }
 
     /// The favored seed that had the fewest rounds, or one that was favored then: another seed with its edges has not the
-    /// inputs that are left of its round. The oldest one of several.
+    /// inputs that are left of its round. Of several the one with most ahead, of those the oldest one.
     fn next_seed<M>(&self, fuzzer: &Fuzzer<M>) -> Option<SeedId> {
         let is_wanted = |seed: &Seed| seed.favored || self.cut.contains_key(&seed.id);
         let seeds = fuzzer.corpus.iter().skip(fuzzer.compares_from.index());
         let open = seeds.filter(|seed| is_wanted(seed) && !seed.disabled);
         let rounds = |seed: &Seed| self.rounds.get(&seed.id).copied().unwrap_or(0);
-        let open = open.map(|seed| (rounds(seed), !seed.favored, seed.id));
+        let ahead = |seed: &Seed| Reverse(fuzzer.scheduler.ahead_of(seed.id).to_bits());
+        let open = open.map(|seed| (rounds(seed), !seed.favored, ahead(seed), seed.id));
         open.filter(|(rounds, ..)| *rounds < COMPARED).min().map(|(.., id)| id)
     }
 
@@ -290,8 +293,8 @@ impl<D: Door> Comparisons<D> {
 
 /// All favored seeds are done, and much of the stage's share is left. Its runs are drawn: it may have been unlucky.
 fn may_begin_again<D: Door>(door: &D) -> bool {
-    let again = Effort { runs: u64::MAX, time: used(door).time.max(AGAIN) };
-    door.fuzzer().counts_time() && may(door, Purpose::Comparisons, again)
+    let again = Effort { runs: SLICE.runs, time: used(door).time.max(AGAIN) };
+    may(door, Purpose::Comparisons, again)
 }
 
 /// Whether the remaining share is worth a slice. The first slice needs none.
