@@ -99,7 +99,7 @@ median() {
 
 names=("$@")
 if ((!${#names[@]})); then
-  for source in "$root"/tests/challenges/*; do names+=("$(basename "${source%.*}")"); done
+  for source in "$root"/tests/challenges/*.c*; do names+=("$(basename "${source%.*}")"); done
 fi
 declare -A titles=([log]='ffuzz' [cmp]='ffuzz, `cmp` without the log' [native]='ffuzz -Q, program of gcc'
   [afl]='AFL++ 4.40c, cmplog' [lib]='libFuzzer, value profile')

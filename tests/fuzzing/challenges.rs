@@ -40,6 +40,9 @@ challenges! {
     fields_of_bits: "bits.c", 5_000;
     fields_bounds_and_switches: "fields.c", 12_000;
     fields_that_repeat_others: "fields-equal.c", 12_000;
+    fields_tied_by_exclusive_or: "xor.c", 20_000;
+    bits_in_the_other_order: "reversed.c", 12_000;
+    packed_bytes: "runs.c", 2_500;
     nested_switches: "switches.c", 4_000;
     floating_point_numbers: "floats.c", 2_000;
     calculated_numbers: "affine.c", 12_000;

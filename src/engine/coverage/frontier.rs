@@ -98,9 +98,9 @@ impl Frontier {
         }
     }
 
-    /// Takes up what runs have reached. `virgin`: the virgin map, see [`merge`](super::merge). Returns what that took, in
-    /// steps of some nanoseconds.
-    pub fn update(&mut self, virgin: &[u8]) -> u64 {
+    /// Takes up what runs have reached; true if the forks are others now. `virgin`: the virgin map, see
+    /// [`merge`](super::merge).
+    pub fn update(&mut self, virgin: &[u8]) -> bool {
         self.steps = self.hit.len() as u64 + 1;
         let changed = self.take_hits(virgin);
         let has_changed = !changed.is_empty();
@@ -110,6 +110,12 @@ impl Frontier {
         if has_changed {
             self.list();
         }
+        has_changed
+    }
+
+    /// What the last update took, in steps of some nanoseconds.
+    #[must_use]
+    pub fn steps(&self) -> u64 {
         self.steps
     }
 
@@ -423,11 +429,12 @@ mod tests {
         let mut frontier = Frontier::new(Flow::new(&functions));
         let mut virgin = vec![0xff; 1_000_000];
         (0..1_000_000).step_by(40).for_each(|counter| virgin[counter] = 0);
-        let steps = frontier.update(&virgin);
+        assert!(frontier.update(&virgin));
+        let steps = frontier.steps();
         assert!(steps < 20_000_000, "{steps}");
         assert!(frontier.forks().len() >= 25_000);
         assert!(frontier.forks().iter().all(|fork| fork.functions <= MOST_CALLED));
         // Nothing has changed.
-        assert!(frontier.update(&virgin) < 20_000);
+        assert!(!frontier.update(&virgin) && frontier.steps() < 20_000);
     }
 }

@@ -9,8 +9,9 @@ use crate::schedule::ledger::Effort;
 /// A step of an update takes about so long; and an update that was of so much work waits for so many times the work.
 const STEP: Duration = Duration::from_nanos(5);
 const WAIT: u32 = 100;
-/// Steps for one run, where no time is measured.
+/// Steps for one run, where no time is measured; and for a fork or a seed when what lies ahead is taken together.
 const STEPS_PER_RUN: u64 = 2;
+const STEPS_PER_ITEM: u64 = 8;
 
 /// A frontier, and when it is updated next.
 #[derive(Debug, Default)]
@@ -25,15 +26,26 @@ impl Ahead {
         Self { frontier, due: Effort::ZERO }
     }
 
-    /// Updates the frontier if that is due; true if it did. `counts_time`: by time, not by runs.
-    pub(super) fn update(&mut self, virgin: &[u8], now: Effort, counts_time: bool) -> bool {
+    /// Updates the frontier if that is due; true if it has changed. `seeds`: how many there are. `counts_time`: by time,
+    /// not by runs.
+    pub(super) fn update(
+        &mut self,
+        virgin: &[u8],
+        seeds: usize,
+        now: Effort,
+        counts_time: bool,
+    ) -> bool {
         if now.amount(counts_time) < self.due.amount(counts_time) {
             return false;
         }
-        let steps = self.frontier.update(virgin);
+        let has_changed = self.frontier.update(virgin);
+        let mut steps = self.frontier.steps();
+        if has_changed {
+            steps += (seeds + self.frontier.forks().len()) as u64 * STEPS_PER_ITEM;
+        }
         let time = STEP.saturating_mul(u32::try_from(steps).unwrap_or(u32::MAX)) * WAIT;
         self.due = now.and(Effort { runs: steps / STEPS_PER_RUN, time });
-        true
+        has_changed
     }
 
     /// By seed below `end`: the sum over the forks to which it is the cheapest way of the logarithm of what lies behind
@@ -51,5 +63,53 @@ impl Ahead {
             }
         }
         seeds
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::coverage::flow::{BlockFlow, Flow, FunctionFlow};
+
+    /// Two forks: counter 0 leads to 1 or 2, and 1 to 3 or 4.
+    fn ahead() -> Ahead {
+        let block = |counter: u32, after: &[usize]| BlockFlow {
+            counter: Some(counter),
+            after: after.to_vec(),
+            ..BlockFlow::default()
+        };
+        let blocks =
+            vec![block(0, &[1, 2]), block(1, &[3, 4]), block(2, &[]), block(3, &[]), block(4, &[])];
+        let function = FunctionFlow { name: 1, has_address: false, blocks };
+        Ahead::new(Frontier::new(Flow::new(&[function])))
+    }
+
+    #[test]
+    fn the_cheapest_way_to_a_fork_has_it_ahead() {
+        let mut ahead = ahead();
+        assert!(ahead.update(&[0, 0, 0xff, 0, 0xff], 3, Effort::ZERO, false));
+        // Seed 2 is the best way to both forks, seed 1 to the second one only.
+        let of = |best: [u32; 2]| {
+            ahead.of_seeds(SeedId(3), |counter| Some(SeedId(best[counter as usize])))
+        };
+        assert_eq!(of([2, 2]), [0.0, 0.0, 2.0]);
+        assert_eq!(of([2, 1]), [0.0, 1.0, 1.0]);
+        assert_eq!(ahead.of_seeds(SeedId(3), |_| None), [0.0; 3]);
+    }
+
+    #[test]
+    fn an_update_waits_for_its_part_of_the_time() {
+        let mut ahead = ahead();
+        let now = |runs: u64, millis: u64| Effort { runs, time: Duration::from_millis(millis) };
+        let mut virgin = [0, 0xff, 0xff, 0xff, 0xff];
+        assert!(ahead.update(&virgin, 0, now(0, 0), true));
+        virgin[1] = 0;
+        assert!(!ahead.update(&virgin, 0, now(1 << 40, 0), true));
+        assert!(ahead.update(&virgin, 0, now(0, 100), true));
+        // Nothing has changed.
+        assert!(!ahead.update(&virgin, 0, now(0, 200), true));
+        virgin[2] = 0;
+        assert!(!ahead.update(&virgin, 0, now(0, 1000), false));
+        assert!(ahead.update(&virgin, 0, now(1000, 1000), false));
     }
 }

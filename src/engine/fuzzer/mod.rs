@@ -127,7 +127,8 @@ impl<M: ForeignMutators> Fuzzer<M> {
     /// What is shut, as it was lately.
     pub fn frontier(&mut self) -> &Frontier {
         let (now, counts_time) = (self.effort(), self.counts_time());
-        if self.ahead.update(self.judge.virgin(), now, counts_time) {
+        let seeds = self.corpus.len();
+        if self.ahead.update(self.judge.virgin(), seeds, now, counts_time) {
             let best_of = |counter| self.scheduler.best_of(counter);
             let seeds = self.ahead.of_seeds(self.corpus.next_id(), best_of);
             self.scheduler.note_ahead(seeds);
