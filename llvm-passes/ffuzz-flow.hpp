@@ -197,8 +197,6 @@ private:
     Record->setSection(FlowSection);
     Record->setAlignment(llvm::Align(1));
     Record->setComdat(Array.getComdat());
-    if (llvm::MDNode *Of = Array.getMetadata(llvm::LLVMContext::MD_associated))
-      Record->setMetadata(llvm::LLVMContext::MD_associated, Of);
     return Record;
   }
 };

@@ -18,7 +18,7 @@ use crate::mutators::Mutators;
 const MOST_SHOWN: usize = 6;
 const SHOWN_FOR: Duration = Duration::from_secs(2);
 
-/// Comparisons of a target by their numbers; its files are read when the first place is asked for.
+/// Names the places where a target is stuck. Its comparisons, by their numbers, are read when the first one is asked for.
 #[derive(Debug, Default)]
 pub struct TargetPlaces(OnceCell<HashMap<u32, Site>>);
 

@@ -61,19 +61,20 @@ fn joined(mut files: Vec<Vec<FunctionFlow>>) -> Vec<FunctionFlow> {
             }
         }
     }
-    // No name is as long as that of a function with the number of its file.
-    let name_in = |file: usize, name: u64| name ^ (file as u64 + 1).rotate_left(48);
+    // Hashes have 32 bits and addresses 47.
+    let name_in = |file: usize, name: u64| name | (file as u64) << 48;
+    let owner = |file: usize, call: u64| match &owners.get(&call)?[..] {
+        owners if owners.contains(&file) => Some(file),
+        [only] => Some(*only),
+        _ => None,
+    };
     for (file, functions) in files.iter_mut().enumerate() {
         for function in functions {
-            for call in function.blocks.iter_mut().flat_map(|block| &mut block.calls) {
-                let owner = match owners.get(call).map_or(&[][..], |owners| owners) {
-                    owners if owners.contains(&file) => file,
-                    [only] => *only,
-                    _ => usize::MAX >> 1,
-                };
-                *call = name_in(owner, *call);
-            }
             function.name = name_in(file, function.name);
+            for block in &mut function.blocks {
+                let known = |call: &u64| Some(name_in(owner(file, *call)?, *call));
+                block.calls = block.calls.iter().filter_map(known).collect();
+            }
         }
     }
     files.into_iter().flatten().collect()
@@ -341,7 +342,8 @@ mod tests {
             let calls = all[at].blocks[0].calls.iter();
             calls.map(|call| names.iter().position(|name| name == call)).collect()
         };
-        assert_eq!(called(0), [Some(0), Some(2), None, None]);
+        // Nobody has 3, and two others have 4.
+        assert_eq!(called(0), [Some(0), Some(2)]);
         assert_eq!(called(1), [Some(1), Some(2)]);
     }
 }

@@ -46,8 +46,8 @@ pub(super) struct Args {
     /// Print what the target compares in a run, by places in the source, instead of edges
     #[arg(long, conflicts_with_all = ["input", "list", "streams", "tokens"])]
     pub(super) comparisons: bool,
-    /// With -i: print the comparisons that no file passes: what they compare, in which file they come
-    /// closest, and which of its bytes decide them
+    /// With -i: print the places that the files reach and do not go on from, those first behind which most
+    /// edges lie: what is compared there, in which file it comes closest, and which of its bytes decide it
     #[arg(long, conflicts_with_all = ["streams", "tokens", "comparisons", "at_file", "collect"])]
     pub(super) blockers: bool,
     /// Print the basic blocks of the target's machine code and of its libraries, and the code that is left

@@ -266,9 +266,11 @@ impl Frontier {
         }
     }
 
+    /// Puts the forks of all functions in order, with what lies behind each.
     fn list(&mut self) {
         let mut seen = vec![0u32; self.entered.len()];
         let mut open = Vec::new();
+        self.steps += self.entered.len() as u64;
         self.forks.clear();
         self.behind.clear();
         let of_function = self.edges.iter().flat_map(|edges| edges.chunk_by(|a, b| a[0] == b[0]));
