@@ -41,6 +41,11 @@ challenges! {
     fields_bounds_and_switches: "fields.c", 12_000;
     fields_that_repeat_others: "fields-equal.c", 12_000;
     fields_tied_by_exclusive_or: "xor.c", 20_000;
+    a_field_tied_to_another_one_and_to_a_constant: "tied.c", 4_000;
+    escapes_of_urls: "percent.c", 2_000;
+    packed_decimal_digits: "bcd.c", 8_000;
+    an_address_with_dots: "dotted.c", 30_000;
+    an_identifier_in_text: "uuid.c", 250_000;
     bits_in_the_other_order: "reversed.c", 12_000;
     packed_bytes: "runs.c", 2_500;
     nested_switches: "switches.c", 4_000;

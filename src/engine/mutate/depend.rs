@@ -22,6 +22,11 @@ const WIDEST: usize = 8;
 const SINGLE: usize = 4;
 /// Bytes that a descent tries all values of.
 const FEW: usize = 8;
+/// Numbers in text that are looked at for one operand.
+const MOST_NUMBERS: usize = 8;
+/// Bytes that are added up, and sums that are tried.
+const MOST_ADDED: usize = 4;
+const MOST_SUMS: usize = 4;
 /// Bytes that a descent changes.
 const MOST_DESCENDED: usize = 64;
 const ROUNDS: usize = 4;
@@ -297,6 +302,7 @@ pub(crate) async fn solve(
     for window in &windows {
         bisect(input, dependent, *window, run).await?;
     }
+    write_numbers(input, dependent, (&movers, has_messages), run).await?;
     if movers.len() <= MOST_DESCENDED && (movers.len() == 1 || dependent.has_direction()) {
         // Of many bytes the operand is a sum rather than a number.
         let metrics = match movers.len() > WIDEST {
@@ -307,7 +313,7 @@ pub(crate) async fn solve(
             descend(input, dependent, &movers, metric, run).await?;
         }
     }
-    ControlFlow::Continue(())
+    add_up(input, dependent, &movers, run).await
 }
 
 /// The input with more bytes at a place, which are as the last one before it, or with fewer before it. At the end, bytes
@@ -421,6 +427,147 @@ async fn write_digits(
                     run.run(&bytes, "digits").await?;
                 }
             }
+        }
+    }
+    ControlFlow::Continue(())
+}
+
+/// Digits of the input that are read as one number.
+struct Number {
+    at: usize,
+    len: usize,
+    value: u64,
+    /// By how much the operand grows when it grows by 1.
+    unit: u64,
+}
+
+/// An operand that several numbers in text are parts of, each with a unit of its own: addresses, times, versions. The
+/// largest one is written first, and the next ones are what is left.
+async fn write_numbers(
+    input: &[u8],
+    dependent: &Dependent,
+    (movers, has_messages): (&[usize], bool),
+    run: &mut impl Attempts,
+) -> ControlFlow<()> {
+    let all = mask(dependent.bytes);
+    let mut numbers = numbers(input, dependent, movers);
+    if numbers.len() < 2 {
+        return ControlFlow::Continue(());
+    }
+    let known = numbers.iter().map(|number| number.unit.wrapping_mul(number.value));
+    let rest = dependent.value().wrapping_sub(known.fold(0, u64::wrapping_add)) & all;
+    numbers.sort_by_key(|number| std::cmp::Reverse(number.unit));
+    for target in dependent.targets() {
+        let mut left = target.wrapping_sub(rest) & all;
+        let mut written: Vec<(&Number, u64)> = Vec::new();
+        for number in &numbers {
+            written.push((number, left / number.unit));
+            left %= number.unit;
+        }
+        // From the end on, so that places stay right.
+        written.sort_by_key(|(number, _)| std::cmp::Reverse(number.at));
+        let mut bytes = input.to_vec();
+        for (Number { at, len, .. }, value) in written {
+            let text = format!("{value:0len$}");
+            let Some(next) = replaced(&bytes, *at..at + len, text.as_bytes(), has_messages) else {
+                return ControlFlow::Continue(());
+            };
+            bytes = next;
+        }
+        run.run(&bytes, "digits").await?;
+    }
+    ControlFlow::Continue(())
+}
+
+/// The numbers in decimal digits that the operand follows. A mask may hide the last ones of some: they have units as
+/// those before them.
+fn numbers(input: &[u8], dependent: &Dependent, movers: &[usize]) -> Vec<Number> {
+    let all = mask(dependent.bytes);
+    let mut numbers: Vec<Number> = Vec::new();
+    let is_no_digit = |byte: &u8| !byte.is_ascii_digit();
+    let mut at = input[..movers[0]].iter().rposition(is_no_digit).map_or(0, |last| last + 1);
+    for _ in 0..MOST_NUMBERS {
+        let Some(skip) = input[at..].iter().position(u8::is_ascii_digit) else { break };
+        let first = at + skip;
+        let len = input[first..].iter().take_while(|byte| byte.is_ascii_digit()).count();
+        at = first + len;
+        let text = std::str::from_utf8(&input[first..at]).unwrap_or_default();
+        let Ok(value) = text.parse() else { continue };
+        // A change of its last digit shows the unit.
+        let changes = dependent.changes.iter().filter(|change| change.at == at - 1);
+        let unit = changes.filter(|change| change.byte.is_ascii_digit()).find_map(|change| {
+            let steps = u64::from(change.byte).wrapping_sub(input[at - 1].into());
+            let moved = change.value.wrapping_sub(dependent.value());
+            let unit = divide(moved, steps & all, all)? & all;
+            (unit <= all / 2).then_some(unit)
+        });
+        let hidden = || match &numbers[..] {
+            [.., before, last] if last.unit > 0 && before.unit > last.unit => {
+                let factor = before.unit / last.unit;
+                (last.unit % factor == 0).then(|| last.unit / factor)
+            }
+            _ => None,
+        };
+        if let Some(unit) = unit.or_else(hidden).filter(|unit| *unit > 0) {
+            numbers.push(Number { at: first, len, value, unit });
+        }
+    }
+    numbers
+}
+
+/// Some bytes of which each adds something to the operand, whatever the others are: what each of their values adds is
+/// seen alone, and then those are taken that are right together.
+async fn add_up(
+    input: &[u8],
+    dependent: &Dependent,
+    movers: &[usize],
+    run: &mut impl Attempts,
+) -> ControlFlow<()> {
+    if !(2..=MOST_ADDED).contains(&movers.len()) || dependent.kind != ComparisonKind::Equal {
+        return ControlFlow::Continue(());
+    }
+    let (all, base) = (mask(dependent.bytes), dependent.value());
+    // What the values of a byte add to what it is.
+    let mut tables: Vec<Vec<(u8, u64)>> = Vec::new();
+    for at in movers {
+        let mut bytes = input.to_vec();
+        let mut table = vec![(input[*at], 0)];
+        for byte in 0..=u8::MAX {
+            bytes[*at] = byte;
+            if byte != input[*at]
+                && let Some(seen) = run.run(&bytes, "sum").await?
+                && seen[1 - dependent.side] == dependent.other()
+            {
+                table.push((byte, seen[dependent.side].wrapping_sub(base) & all));
+            }
+        }
+        tables.push(table);
+    }
+    // Two halves, so that the pairs of one are looked for in the other one.
+    let pairs = |tables: &[Vec<(u8, u64)>]| match tables {
+        [one] => one.iter().map(|(byte, adds)| (vec![*byte], *adds)).collect(),
+        [one, two] => {
+            let pairs = one.iter().flat_map(|a| two.iter().map(move |b| (a, b)));
+            pairs.map(|(a, b)| (vec![a.0, b.0], a.1.wrapping_add(b.1) & all)).collect()
+        }
+        _ => Vec::new(),
+    };
+    let (low, high) = tables.split_at(tables.len().min(2));
+    let high = if high.is_empty() { vec![(Vec::new(), 0)] } else { pairs(high) };
+    let mut known: HashMap<u64, Vec<u8>> = HashMap::new();
+    for (bytes, adds) in pairs(low) {
+        known.entry(adds).or_insert(bytes);
+    }
+    for target in dependent.targets() {
+        let missing = target.wrapping_sub(base) & all;
+        let found = high.iter().filter_map(|(bytes, adds)| {
+            let rest = known.get(&(missing.wrapping_sub(*adds) & all))?;
+            Some([&rest[..], bytes].concat())
+        });
+        for values in found.take(MOST_SUMS) {
+            let mut bytes = input.to_vec();
+            movers.iter().zip(values).for_each(|(at, byte)| bytes[*at] = byte);
+            run.run(&bytes, "sum").await?;
         }
     }
     ControlFlow::Continue(())
@@ -794,6 +941,62 @@ mod tests {
         assert!(solved(&|number| number, -90_210) < 20);
         assert!(solved(&|number| -number, -7_301_492) < 20);
         assert!(solved(&|number| number * 37 + 11, 48_611 * 37 + 11) < 20);
+    }
+
+    /// Addresses, times and versions, also if a mask hides a part.
+    #[test]
+    fn numbers_with_units_of_their_own_are_written_together() {
+        let address = |mask: u64, wanted: u64| {
+            move |i: &[u8]| {
+                let text = std::str::from_utf8(i).ok()?.split_once('/')?.0;
+                let parts: Vec<u8> =
+                    text.split('.').map(str::parse).collect::<Result<_, _>>().ok()?;
+                let bytes: [u8; 4] = parts.try_into().ok()?;
+                Some([u64::from(u32::from_be_bytes(bytes)) & mask, wanted])
+            }
+        };
+        let solved = |input: &[u8], mask, wanted| {
+            attempts(input, ComparisonKind::Equal, 4, address(mask, wanted)).unwrap()
+        };
+        assert!(solved(b"0.0.0.8/", 0xffff_ffff, 0xc0a8_0107) < 400);
+        assert!(solved(b"0.0.0.8/", 0xffff_f000, 0xac1f_4000) < 400);
+        let clock = |i: &[u8]| {
+            let text = std::str::from_utf8(i).ok()?;
+            let parts: Vec<u64> = text.split(':').map_while(|part| part.parse().ok()).collect();
+            let [hours, minutes, seconds] = parts.try_into().ok()?;
+            Some([hours * 3600 + minutes * 60 + seconds, 3661 * 7])
+        };
+        assert!(attempts(b"1:02:03", ComparisonKind::Equal, 8, clock).unwrap() < 400);
+        // Far more digits than a number has.
+        let long = vec![b'1'; 1 << 16];
+        let last = |i: &[u8]| Some([u64::from(*i.last()?), 7]);
+        assert!(attempts(&long[..64], ComparisonKind::Equal, 4, last).is_some());
+    }
+
+    #[test]
+    fn bytes_that_add_up_are_chosen_together() {
+        // A month and a day in packed decimal digits: the nearest month alone is the wrong one.
+        let decimal = |byte: u8| {
+            (byte >> 4 < 10 && byte & 15 < 10)
+                .then(|| byte >> 4)
+                .map(|tens| u64::from(tens * 10 + (byte & 15)))
+        };
+        let day_of_year = |i: &[u8]| {
+            let (month, day) = (decimal(i[1])?, decimal(i[2])?);
+            let is_valid = (1..=12).contains(&month) && (1..=31).contains(&day);
+            is_valid.then(|| [(month - 1) * 31 + day, 342])
+        };
+        let input = b"\x00\x09\x30\x00";
+        assert!(attempts(input, ComparisonKind::Equal, 4, day_of_year).unwrap() < 1200);
+        // Four bytes.
+        let sum = |i: &[u8]| {
+            let table = |at: usize, factor: u64| u64::from(i[at] & 15) * factor;
+            Some([
+                table(0, 1) + table(2, 20) + table(4, 400) + table(6, 8000),
+                15 + 300 + 6000 + 120_000,
+            ])
+        };
+        assert!(attempts(&[0; 8], ComparisonKind::Equal, 4, sum).unwrap() < 1200);
     }
 
     /// As compilers ask for a range: by one comparison without a sign.

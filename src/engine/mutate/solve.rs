@@ -21,6 +21,10 @@ const MOST_OF_SITE: usize = 32;
 const MOST_SEARCHED: usize = 32 << 20;
 /// Longest number in digits.
 const DIGITS: usize = 20;
+/// Bytes that are looked for as pairs of hexadecimal digits.
+const FEWEST_PAIRS: usize = 2;
+/// Longest operand that is also written as in a URL, or with hexadecimal digits.
+const LONGEST_ESCAPED: usize = 64;
 /// Lengths of memory that are tried where more was logged than is compared, and places for each.
 const PREFIXES: [usize; 18] = [4, 8, 16, 6, 5, 7, 12, 10, 3, 9, 11, 13, 14, 15, 2, 20, 24, 28];
 const MOST_OPEN: usize = 2;
@@ -174,6 +178,10 @@ impl Solver<'_> {
                     self.text(from_a, &[b, b"\0"].concat(), ignores_case);
                     self.text(from_b, &[a, b"\0"].concat(), ignores_case);
                 }
+                if matches!(kind, ComparisonKind::Memory | ComparisonKind::Text) {
+                    self.pairs_of_digits(from_a, b);
+                    self.pairs_of_digits(from_b, a);
+                }
                 if bytes > 8 {
                     let reversed = |side: &[u8]| side.iter().rev().copied().collect::<Vec<u8>>();
                     self.text(&reversed(from_a), &reversed(b), false);
@@ -261,6 +269,31 @@ impl Solver<'_> {
         }
     }
 
+    /// The same for bytes that are written with two hexadecimal digits each, whatever stands between those: the digits of
+    /// one operand give way to those of the other one.
+    fn pairs_of_digits(&mut self, from: &[u8], to: &[u8]) {
+        if from.len() != to.len() || !(FEWEST_PAIRS..=LONGEST_ESCAPED).contains(&to.len()) {
+            return;
+        }
+        let first = &from[..FEWEST_PAIRS];
+        for at in self.find(hexadecimal_pairs(first).as_bytes(), true) {
+            let mut digits = hexadecimal_pairs(to).into_bytes().into_iter().peekable();
+            let mut written = Vec::new();
+            for byte in &self.input[at..] {
+                match byte.is_ascii_hexdigit() {
+                    true => written.extend(digits.next()),
+                    false => written.push(*byte),
+                }
+                if digits.peek().is_none() {
+                    break;
+                }
+            }
+            if digits.next().is_none() {
+                self.add(at, written.len(), &written, "digits");
+            }
+        }
+    }
+
     /// Where the longest part that is found of an operand begins, and how long it is. The target may have ended or
     /// changed its copy somewhere.
     fn beginnings(&mut self, what: &[u8], ignores_case: bool) -> Option<(usize, Vec<usize>)> {
@@ -285,10 +318,15 @@ impl Solver<'_> {
             return;
         }
         let Some((length, places)) = self.beginnings(from, ignores_case) else { return };
+        let escaped = percent(to);
+        let is_escaped = escaped.len() != to.len() && to.len() <= LONGEST_ESCAPED;
         for at in places {
             self.add(at, to.len().min(self.input.len() - at), to, "text");
             self.add(at, length, to, "text");
             self.add(at, 0, to, "text");
+            if is_escaped {
+                self.add(at, length, &escaped, "text");
+            }
         }
     }
 
@@ -366,6 +404,23 @@ fn is_extended(value: u64, bits: u32, whole: u32) -> bool {
     value >> bits == 0 || value >> (bits - 1) == all >> (bits - 1)
 }
 
+fn hexadecimal_pairs(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// A text with what has a meaning of its own in a URL in the form `%2f` (RFC 3986, section 2.1).
+fn percent(text: &[u8]) -> Vec<u8> {
+    let mut escaped = Vec::with_capacity(text.len());
+    for byte in text {
+        if byte.is_ascii_alphanumeric() || b"-._~".contains(byte) {
+            escaped.push(*byte);
+        } else {
+            escaped.extend(format!("%{byte:02x}").into_bytes());
+        }
+    }
+    escaped
+}
+
 fn decimal(value: u64) -> String {
     value.to_string()
 }
@@ -441,6 +496,19 @@ mod tests {
         assert!(missing.contains(&b"a version=keyword".to_vec()), "{missing:?}");
         let next = solved(b"12", 4 | CONSTANT_B, 0, u64::from(b','), &[]);
         assert_eq!(next, [b"12,".to_vec()]);
+    }
+
+    #[test]
+    fn texts_are_escaped_and_bytes_are_written_with_pairs_of_digits() {
+        let place = |at: u64, length: u64| at | length << 32;
+        let arena = b"namea&b c\x12\xab\x34\xcd\x56\x78\x9a\xbc";
+        let escaped = solved(b"?name=1", 6 << 8, place(0, 4), place(4, 5), arena);
+        assert!(escaped.contains(&b"?a%26b%20c=1".to_vec()), "{escaped:?}");
+        let written = solved(b"id 12Ab-34cd!", 5 << 8, place(9, 4), place(13, 4), arena);
+        assert!(written.contains(&b"id 5678-9abc!".to_vec()), "{written:?}");
+        // There are not so many digits.
+        let short = solved(b"id 12Ab-34", 5 << 8, place(9, 4), place(13, 4), arena);
+        assert!(!short.iter().any(|one| one.starts_with(b"id 5678")), "{short:?}");
     }
 
     #[test]

@@ -10,10 +10,12 @@ use super::super::repair;
 use super::super::share::left;
 use super::super::{StageEnd, Turn};
 use super::ask::Ask;
+use super::restore::{comes_to, restore};
 use super::{
-    Limit, MOST_EXTENSIONS, comes_equal, extend, logged, logged_to_end, origin, settled, try_out,
+    Base, Limit, MOST_EXTENSIONS, comes_equal, extend, logged, logged_to_end, origin, settled,
+    try_out,
 };
-use crate::comparison::{ComparisonKind, ComparisonLog, Occurrences, OwnLog, Place, SiteCounts};
+use crate::comparison::{ComparisonKind, ComparisonLog, OwnLog};
 use crate::corpus::{Origin, Step};
 use crate::fuzzer::Fuzzer;
 use crate::fuzzer::door::Door;
@@ -33,34 +35,27 @@ const MOST_TRIED: usize = 512;
 const MOST_FLIPPING: usize = 16;
 /// Inputs that are edited for one comparison without effect, where the log does not show all that it comes to.
 const MOST_FRUITLESS: u32 = 8;
-/// Copies that are tried to make an equality hold again, see [`restore`].
-const MOST_RESTORED: usize = 16;
 
 /// Runs all edits of an input, as usual runs. Those inputs that flip a comparison are returned, also if they show
 /// nothing that makes them a seed: the compiler may have made one branch of several comparisons.
-pub(super) async fn flip<D: Door>(ask: &Ask<D>, input: &Rc<[u8]>) -> Vec<Vec<u8>> {
+/// With them comes the colored input, see [`Base`].
+pub(super) async fn flip<D: Door>(ask: &Ask<D>, input: &Rc<[u8]>) -> (Vec<Vec<u8>>, Rc<[u8]>) {
     let of = input.clone();
     let (log, suspects) = ask.order(move |turn| begin(turn, &of)).await;
     repair::learn(ask, input, suspects).await;
     let (colored, colored_log) = color(ask, input, &log).await;
-    let base = Rc::new(Base { counts: SiteCounts::of(log.view()), log });
-    let (of, log) = (input.clone(), base.clone());
+    let base = Rc::new(Base::of(input, colored.clone(), log));
+    let (of, log, its_colored) = (input.clone(), base.clone(), colored.clone());
     let (edits, chosen) = ask
         .order(move |turn| {
-            let edits = choose(turn, (&of, &log.log), (&colored, &colored_log));
+            let edits = choose(turn, (&of, &log.log), (&its_colored, &colored_log));
             note_bytes(turn, &of, &edits.0);
             Ok(edits)
         })
         .await;
     let flipping = try_with_log(ask, (input, &base), chosen).await;
     run_all(ask, input, edits).await;
-    flipping
-}
-
-/// What the run of an input has logged.
-struct Base {
-    counts: SiteCounts,
-    log: OwnLog,
+    (flipping, colored)
 }
 
 /// Runs an input with its log. Returns that, and what may be a field that has to be repaired.
@@ -233,9 +228,14 @@ fn try_edit<D: Door>(
     let own_copy = |log: ComparisonLog<'_>| log.own_copy();
     let (mut log, mut ends) = logged_to_end(turn, origin, &mut bytes, own_copy)?;
     let is_extended = may_extend && !is_partial && !comes_to(log.view(), edit.place);
-    if is_extended && let Some(restored) = restore(turn, (edit, &bytes), (&base.log, &log))? {
+    // What was edited stays.
+    let pinned = edit.at..edit.at + edit.inserted.len();
+    let of = (base, edit.place);
+    if is_extended
+        && let Some(restored) = restore(turn, of, (&bytes, &log), (&[pinned], 0), edit.op)?
+    {
         edited.clone_from(&bytes);
-        (bytes, log, ends) = restored;
+        (bytes, log, ends) = (restored.bytes, restored.log, restored.ends_well);
     } else if is_extended {
         edited.clone_from(&bytes);
         extend(turn, &mut bytes);
@@ -258,45 +258,6 @@ fn try_edit<D: Door>(
         try_out(turn, Candidate { bytes: bytes.clone(), origin })?;
     }
     Ok(Tried { is_partial, is_extended, flips: flips.then_some(bytes) })
-}
-
-/// An input, its log, and whether its run ended well.
-type Restored = (Vec<u8>, OwnLog, bool);
-
-/// An edit may undo an equality that the run needs to come to the comparison: what was a copy of the edited bytes gets
-/// the new ones as well. Returns the input that comes to it again.
-fn restore<D: Door>(
-    turn: &mut Turn<'_, D>,
-    (edit, edited): (&Edit, &[u8]),
-    (before, after): (&OwnLog, &OwnLog),
-) -> Result<Option<Restored>, D::Error> {
-    let mut occurrences = Occurrences::default();
-    let pairs = before.view().iter().zip(after.view().iter());
-    let mut pairs = pairs.map(|(old, new)| (occurrences.place(&new), old, new));
-    let other = pairs.find(|(_, old, new)| old.site != new.site || old.result() != new.result());
-    let Some((place, old, new)) = other.filter(|(_, old, new)| old.site == new.site) else {
-        return Ok(None);
-    };
-    if old.a != old.b || new.constant != [false; 2] {
-        return Ok(None);
-    }
-    let (log, messages) = (after.view(), turn.door.fuzzer().mutation.messages);
-    let run = Logged { input: edited, log, colored: edited, colored_log: log, messages };
-    // What was edited stays.
-    let pinned = edit.at..edit.at + edit.inserted.len();
-    let fits = |edit: &Edit| edit.at >= pinned.end || edit.at + edit.removed <= pinned.start;
-    let mut copies: Vec<Edit> = edits(run, |at, _| at == place).into_iter().filter(fits).collect();
-    copies.sort_by_key(|copy| copy.removed != copy.inserted.len());
-    for copy in copies.into_iter().take(MOST_RESTORED) {
-        let mut bytes = Vec::new();
-        copy.apply(edited, &mut bytes);
-        let origin = origin(turn.id, edit.op);
-        let (log, ends) = logged_to_end(turn, origin, &mut bytes, |log| log.own_copy())?;
-        if comes_to(log.view(), edit.place) {
-            return Ok(Some((bytes, log, ends)));
-        }
-    }
-    Ok(None)
 }
 
 /// Runs all edits without the log.
@@ -340,11 +301,6 @@ fn together(input: &[u8], edits: &[Edit]) -> Option<Vec<u8>> {
         count += 1;
     }
     (count > 1).then_some(bytes)
-}
-
-fn comes_to(log: ComparisonLog<'_>, place: Place) -> bool {
-    let of_site = log.iter().filter(|comparison| comparison.site == place.site);
-    of_site.count() > place.occurrence as usize
 }
 
 /// Runs the edits of an input.

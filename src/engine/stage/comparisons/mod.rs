@@ -5,6 +5,7 @@
 pub(super) mod ask;
 mod copies;
 mod probe;
+mod restore;
 mod short;
 mod sites;
 
@@ -315,6 +316,31 @@ pub(super) fn are_solved<M: ForeignMutators>(fuzzer: &Fuzzer<M>) -> bool {
     is_possible && fuzzer.mutation.solves_comparisons && fuzzer.logs_comparisons()
 }
 
+/// An input that is worked on, and what its run has logged.
+#[derive(Debug)]
+struct Base {
+    input: Rc<[u8]>,
+    /// The same with other bytes where they decide nothing, see [`Logged`](crate::mutate::solve::Logged).
+    colored: Rc<[u8]>,
+    counts: SiteCounts,
+    log: OwnLog,
+}
+
+impl Base {
+    fn of(input: &Rc<[u8]>, colored: Rc<[u8]>, log: OwnLog) -> Self {
+        Self { input: input.clone(), colored, counts: SiteCounts::of(log.view()), log }
+    }
+
+    /// The colored input with what was changed in an input of the same length; else that itself.
+    fn colored_like(&self, changed: &[u8]) -> Vec<u8> {
+        if changed.len() != self.input.len() {
+            return changed.to_vec();
+        }
+        let bytes = changed.iter().zip(&*self.input).zip(&*self.colored);
+        bytes.map(|((new, old), colored)| if new == old { *colored } else { *new }).collect()
+    }
+}
+
 /// When the work on a seed is over, see [`Budget::longest`], and when it pauses.
 #[derive(Clone, Copy)]
 struct Limit {
@@ -349,14 +375,23 @@ impl Limit {
 struct Inputs {
     /// Whose copies come next, the last one first; then those that are to be probed.
     fresh: Vec<Vec<u8>>,
-    unprobed: VecDeque<Vec<u8>>,
+    unprobed: VecDeque<Unprobed>,
+}
+
+/// An input whose copies were tried.
+#[derive(Debug)]
+struct Unprobed {
+    input: Rc<[u8]>,
+    /// See [`Base`].
+    colored: Rc<[u8]>,
 }
 
 impl Inputs {
     /// They can be kept until the next round.
     fn are_small(&self) -> bool {
-        let bytes = self.fresh.iter().chain(&self.unprobed).map(Vec::len);
-        (1..=LARGEST_CUT).contains(&bytes.sum())
+        let fresh = self.fresh.iter().map(Vec::len);
+        let unprobed = self.unprobed.iter().map(|one| one.input.len() * 2);
+        (1..=LARGEST_CUT).contains(&fresh.chain(unprobed).sum())
     }
 }
 
@@ -366,27 +401,28 @@ async fn solve<D: Door>(ask: Ask<D>, mut inputs: Inputs) -> Inputs {
     let mut lengthened = 0;
     for _ in 0..MOST_INPUTS {
         let flipping = if let Some(input) = inputs.fresh.pop() {
-            let of = Rc::from(&*input);
+            let of: Rc<[u8]> = Rc::from(&*input);
             ask.begin(Rc::clone(&of));
-            let flipping = copies::flip(&ask, &of).await;
+            let (flipping, colored) = copies::flip(&ask, &of).await;
+            let tried = Unprobed { input: of, colored };
             if ask.is_over() {
                 inputs.fresh.push(input);
             } else if flipping.is_empty() {
-                inputs.unprobed.push_back(input);
+                inputs.unprobed.push_back(tried);
             } else {
                 // What flipped lies behind it, and comes first.
-                inputs.unprobed.push_front(input);
+                inputs.unprobed.push_front(tried);
             }
             flipping
-        } else if let Some(mut input) = inputs.unprobed.pop_back() {
-            let of = Rc::from(&*input);
-            ask.begin(Rc::clone(&of));
-            let flipping = probe::flip(&ask, &of).await;
+        } else if let Some(unprobed) = inputs.unprobed.pop_back() {
+            ask.begin(Rc::clone(&unprobed.input));
+            let flipping = probe::flip(&ask, &unprobed).await;
             if ask.is_over() {
-                inputs.unprobed.push_back(input);
+                inputs.unprobed.push_back(unprobed);
             } else if flipping.is_empty() && lengthened < MOST_LENGTHENED {
                 lengthened += 1;
                 let longer = ask.order(move |turn| {
+                    let mut input = unprobed.input.to_vec();
                     extend(turn, &mut input);
                     logged(turn, origin(turn.id, "length"), &mut input, |_| ())?;
                     Ok(input)

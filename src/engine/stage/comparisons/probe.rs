@@ -7,9 +7,12 @@ use std::rc::Rc;
 
 use super::super::Turn;
 use super::ask::Ask;
-use super::{MOST_EXTENSIONS, comes_equal, extend, logged, origin, settled, try_out};
+use super::restore::{Restored, changed_bytes, may_restore, restore};
+use super::{
+    Base, MOST_EXTENSIONS, Unprobed, comes_equal, extend, logged, origin, settled, try_out,
+};
 use crate::comparison::{
-    Comparison, ComparisonKind, ComparisonLog, Occurrences, Operand, Place, Results, SiteCounts,
+    Comparison, ComparisonKind, ComparisonLog, Occurrences, Operand, OwnLog, Place, Results,
 };
 use crate::fuzzer::door::Door;
 use crate::messages;
@@ -40,6 +43,10 @@ const PROBES: [fn(u8, u8) -> u8; 6] = [
 const MOST_STOPPING: usize = 32;
 /// Places at which one byte is inserted, for a comparison that nothing else moves: the length of a part may.
 const MOST_INSERTIONS: usize = 16;
+/// Probes, and attempts for one comparison, that are restored: they take several runs each.
+const MOST_RESTORED: usize = 128;
+/// Bytes of a copy that such a change needs: single ones are equal by chance, and others than those may be meant.
+const LEAST_COPY: usize = 2;
 /// Bytes of a seed that are remembered to decide something.
 const MOST_DECIDING: usize = 4096;
 /// Of [`Watch::sites`]; the numbers of sites are hashes.
@@ -53,6 +60,8 @@ fn slot(site: u32) -> usize {
 #[derive(Debug)]
 struct Watched {
     place: Place,
+    /// Of the run's comparisons.
+    number: usize,
     /// Where the numbers begin, of memory or text.
     part: Option<usize>,
     kind: ComparisonKind,
@@ -65,7 +74,7 @@ struct Watched {
 struct Watch {
     all: Vec<Watched>,
     by_place: HashMap<Place, usize>,
-    base: Rc<SiteCounts>,
+    base: Rc<Base>,
     /// By a hash of the site: whether there may be one of it. Most sites of a log are not watched.
     sites: Vec<bool>,
 }
@@ -91,14 +100,19 @@ struct Effect {
     moved: Vec<(usize, [u64; 2])>,
     /// The run does not come to all of it.
     ends: bool,
+    /// The first that it does not come to, and its log, if it can be made to.
+    undone: Option<(Place, OwnLog)>,
+    /// Bytes that had to follow a change, so that the run comes to it.
+    followers: Vec<Range<usize>>,
 }
 
 /// Probes an input and solves what is open. Returns the inputs that flipped a comparison, which have been run and judged
 /// like others.
-pub(super) async fn flip<D: Door>(ask: &Ask<D>, input: &Rc<[u8]>) -> Vec<Vec<u8>> {
-    let of = input.clone();
+pub(super) async fn flip<D: Door>(ask: &Ask<D>, unprobed: &Unprobed) -> Vec<Vec<u8>> {
+    let Unprobed { input, colored } = unprobed;
+    let (of, colored) = (input.clone(), colored.clone());
     let begun = ask.order(move |turn| {
-        let watch = Watch::of(turn, &of)?;
+        let watch = Watch::of(turn, &of, colored)?;
         let known = turn.shared.logs.deciding(&turn.door.fuzzer().corpus, turn.id, &of);
         Ok(watch.map(|watch| (Rc::new(watch), known)))
     });
@@ -128,7 +142,7 @@ pub(super) async fn flip<D: Door>(ask: &Ask<D>, input: &Rc<[u8]>) -> Vec<Vec<u8>
 
 async fn solve_all<D: Door>(
     ask: &Ask<D>,
-    (input, base): (&Rc<[u8]>, &Rc<SiteCounts>),
+    (input, base): (&Rc<[u8]>, &Rc<Base>),
     dependents: Vec<Dependent>,
 ) -> Vec<Vec<u8>> {
     let mut flipping = Vec::new();
@@ -202,7 +216,11 @@ fn is_solved(comparison: &Comparison<'_>) -> bool {
 
 impl Watch {
     /// What is open in the run of an input, and the same in two runs. None if that is nothing.
-    fn of<D: Door>(turn: &mut Turn<'_, D>, input: &[u8]) -> Result<Option<Self>, D::Error> {
+    fn of<D: Door>(
+        turn: &mut Turn<'_, D>,
+        input: &Rc<[u8]>,
+        colored: Rc<[u8]>,
+    ) -> Result<Option<Self>, D::Error> {
         let origin = origin(turn.id, "copy");
         let logs = [
             settled(turn, input)?,
@@ -212,7 +230,8 @@ impl Watch {
         results.learn(logs[0].view());
         let mut all = Vec::new();
         let mut occurrences = Occurrences::default();
-        for (comparison, again) in logs[0].view().iter().zip(logs[1].view().iter()) {
+        let pairs = logs[0].view().iter().zip(logs[1].view().iter()).enumerate();
+        for (number, (comparison, again)) in pairs {
             let place = occurrences.place(&comparison);
             let is_stable = comparison == again && comparison.constant != [true; 2];
             let part = first_difference(&comparison);
@@ -226,7 +245,7 @@ impl Watch {
                     None => (comparison.kind, comparison.bytes),
                     Some(_) => (ComparisonKind::Equal, depend::WINDOW),
                 };
-                all.push(Watched { place, part, kind, bytes, operands });
+                all.push(Watched { place, number, part, kind, bytes, operands });
             }
         }
         all.sort_by_key(|watched| !results.is_one_sided(watched.place.site));
@@ -234,11 +253,9 @@ impl Watch {
         let by_place = all.iter().enumerate().map(|(index, watched)| (watched.place, index));
         let (by_place, mut sites) = (by_place.collect(), vec![false; SLOTS]);
         all.iter().for_each(|watched| sites[slot(watched.place.site)] = true);
-        let base = match logs[0].view().is_partial() {
-            true => SiteCounts::of(logs[0].view()),
-            false => SiteCounts::default(),
-        };
-        Ok((!all.is_empty()).then(|| Self { all, by_place, base: Rc::new(base), sites }))
+        let [log, _] = logs;
+        let base = Rc::new(Base::of(input, colored, log));
+        Ok((!all.is_empty()).then(|| Self { all, by_place, base, sites }))
     }
 
     /// Runs another input with its log.
@@ -247,16 +264,45 @@ impl Watch {
         turn: &mut Turn<'_, D>,
         bytes: &mut Vec<u8>,
     ) -> Result<Effect, D::Error> {
-        let mut moved = Vec::new();
-        let count = logged(turn, origin(turn.id, "copy"), bytes, |log| {
-            moved.clear();
-            self.look(log, |index, operands| {
-                if self.all[index].operands != operands {
-                    moved.push((index, operands));
-                }
-            })
-        })?;
-        Ok(Effect { moved, ends: count < self.all.len() })
+        logged(turn, origin(turn.id, "copy"), bytes, |log| self.effect(log))
+    }
+
+    /// The same for a change of the input that is made good where an equality ends the run.
+    fn run_restored<D: Door>(
+        &self,
+        turn: &mut Turn<'_, D>,
+        (input, changed): (&[u8], &mut Vec<u8>),
+    ) -> Result<Effect, D::Error> {
+        let effect = self.run(turn, changed)?;
+        let Some((place, log)) = &effect.undone else { return Ok(effect) };
+        let pinned = changed_bytes(input, changed);
+        let restored =
+            restore(turn, (&self.base, *place), (changed, log), (&pinned, LEAST_COPY), "copy")?;
+        Ok(match restored {
+            Some(Restored { bytes, log, followers, .. }) => {
+                let keeps_places = bytes.len() == input.len();
+                let followers = if keeps_places { followers } else { Vec::new() };
+                Effect { ends: false, followers, ..self.effect(log.view()) }
+            }
+            None => effect,
+        })
+    }
+
+    fn effect(&self, log: ComparisonLog<'_>) -> Effect {
+        let (mut moved, mut is_there) = (Vec::new(), vec![false; self.all.len()]);
+        let count = self.look(log, |index, operands| {
+            is_there[index] = true;
+            if self.all[index].operands != operands {
+                moved.push((index, operands));
+            }
+        });
+        let ends = count < self.all.len();
+        let undone = || {
+            let missing = self.all.iter().zip(&is_there).filter(|(_, is_there)| !**is_there);
+            let (first, _) = missing.min_by_key(|(watched, _)| watched.number)?;
+            may_restore(self.base.log.view(), log).then(|| (first.place, log.own_copy()))
+        };
+        Effect { undone: ends.then(undone).flatten(), moved, ends, followers: Vec::new() }
     }
 
     /// Calls `see` for each watched comparison of a run with its operands. Returns how many there were.
@@ -281,7 +327,7 @@ impl Watch {
     fn dependents(&self, moves: Vec<Moves>, results: &Results) -> Vec<Dependent> {
         let mut dependents = Vec::new();
         for (watched, Moves { changes, growth }) in self.all.iter().zip(moves) {
-            let Watched { place, part, kind, bytes, operands } = *watched;
+            let Watched { place, part, kind, bytes, operands, .. } = *watched;
             for (side, changes) in changes.into_iter().enumerate() {
                 let growth = growth.map(|(at, seen)| Growth { at, value: seen[side] });
                 let growth = growth.filter(|growth| growth.value != operands[side]);
@@ -332,6 +378,10 @@ struct Probe<'a, D: Door> {
     moves: Vec<Moves>,
     /// Runs.
     left: usize,
+    /// Changes that may be restored.
+    restores: usize,
+    /// Bytes that follow others, see [`restore`]. Those are changed in their place.
+    follows: Vec<bool>,
     /// Bytes whose change ends the run before something open.
     stops: Vec<bool>,
     /// These, and those that move what is watched; at first those that are known of the input.
@@ -347,6 +397,8 @@ impl<'a, D: Door> Probe<'a, D> {
             watch,
             moves: vec![Moves::default(); watch.all.len()],
             left: MOST_PROBES,
+            restores: MOST_RESTORED,
+            follows: vec![false; input.len()],
             stops: vec![false; input.len()],
             deciding: marked(input.len(), known),
         }
@@ -356,6 +408,9 @@ impl<'a, D: Door> Probe<'a, D> {
     async fn run(mut self) -> (Vec<Moves>, Box<[u32]>) {
         self.insert(self.input.len()).await;
         let _ = self.search().await;
+        for side in self.moves.iter_mut().flat_map(|moves| &mut moves.changes) {
+            side.retain(|change| !self.follows[change.at]);
+        }
         let decides = (0..).zip(&self.deciding).filter(|(_, decides)| **decides);
         let deciding = decides.map(|(at, _)| at).take(MOST_DECIDING).collect();
         (self.moves, deciding)
@@ -432,12 +487,16 @@ impl<'a, D: Door> Probe<'a, D> {
         part: &Range<usize>,
         change: impl Fn(u8, u8) -> u8,
     ) -> Option<Effect> {
+        if part.len() == 1 && self.follows[part.start] {
+            return None;
+        }
         let mut bytes = self.input.to_vec();
         for at in part.clone() {
             let salt = if part.len() > 1 { (at as u32).wrapping_mul(0x9e37_79b1) >> 24 } else { 0 };
             bytes[at] = change(bytes[at], salt as u8);
         }
         let byte = bytes[part.start];
+        let may_restore = part.len() == 1 && self.restores > 0;
         let (input, watch) = (self.input.clone(), self.watch.clone());
         let order = self.ask.order(move |turn| {
             if turn.door.fuzzer().mutation.messages {
@@ -446,9 +505,16 @@ impl<'a, D: Door> Probe<'a, D> {
             if bytes == *input {
                 return Ok(None);
             }
-            watch.run(turn, &mut bytes).map(Some)
+            let effect = match may_restore {
+                true => watch.run_restored(turn, (&input, &mut bytes))?,
+                false => watch.run(turn, &mut bytes)?,
+            };
+            Ok(Some(effect))
         });
         let effect = order.await?;
+        for follower in &effect.followers {
+            self.follows[follower.clone()].fill(true);
+        }
         for (index, operands) in effect.moved.iter().filter(|_| part.len() == 1) {
             let before = self.watch.all[*index].operands;
             for side in (0..2).filter(|side| operands[*side] != before[*side]) {
@@ -497,7 +563,7 @@ fn attempts_left(failures: u32) -> usize {
 struct Trial<'a, D: Door> {
     ask: &'a Ask<D>,
     input: &'a Rc<[u8]>,
-    base: &'a Rc<SiteCounts>,
+    base: &'a Rc<Base>,
     dependent: &'a Rc<Dependent>,
     /// What the place came to.
     known: Rc<[u32]>,
@@ -507,6 +573,7 @@ struct Trial<'a, D: Door> {
     is_partial: bool,
     left: usize,
     extensions: usize,
+    restores: usize,
     /// The input that flips it, and how that was made.
     solved: Option<(Vec<u8>, &'static str)>,
 }
@@ -515,7 +582,7 @@ impl<'a, D: Door> Trial<'a, D> {
     /// None if it is flipped already.
     async fn of(
         ask: &'a Ask<D>,
-        (input, base): (&'a Rc<[u8]>, &'a Rc<SiteCounts>),
+        (input, base): (&'a Rc<[u8]>, &'a Rc<Base>),
         dependent: &'a Rc<Dependent>,
     ) -> Option<Self> {
         let (of, place, kind) = (input.clone(), dependent.place, dependent.kind);
@@ -529,7 +596,7 @@ impl<'a, D: Door> Trial<'a, D> {
             Ok(is_open.then(|| (known, left, lengths, fuzzer.has_partial_log())))
         });
         let (known, left, (min_len, max_len, has_messages), is_partial) = order.await?;
-        let (extensions, solved) = (MOST_EXTENSIONS, None);
+        let (extensions, restores, solved) = (MOST_EXTENSIONS, MOST_RESTORED, None);
         Some(Self {
             ask,
             input,
@@ -542,6 +609,7 @@ impl<'a, D: Door> Trial<'a, D> {
             is_partial,
             left,
             extensions,
+            restores,
             solved,
         })
     }
@@ -559,21 +627,24 @@ impl<D: Door> Attempts for Trial<'_, D> {
         let (input, base, known) = (self.input.clone(), self.base.clone(), self.known.clone());
         let (dependent, mut bytes) = (self.dependent.clone(), bytes.to_vec());
         let may_extend = self.extensions > 0 && !self.is_partial;
+        let may_restore = self.restores > 0;
         let order = self.ask.order(move |turn| {
-            let run = |turn: &mut Turn<'_, D>, bytes: &mut Vec<u8>| {
-                attempt(turn, op, bytes, &dependent, (&known, (&input, &base)))
+            let run = |turn: &mut Turn<'_, D>, bytes: &mut Vec<u8>, may_restore| {
+                let of = (&*input, &*base, may_restore);
+                attempt(turn, op, bytes, &dependent, (&known, of))
             };
-            let (mut operands, mut is_new) = run(turn, &mut bytes)?;
-            let is_extended = operands.is_none() && !is_new && may_extend;
+            let mut seen = run(turn, &mut bytes, may_restore)?;
+            let is_extended = seen.operands.is_none() && !seen.is_new && may_extend;
             if is_extended {
                 extend(turn, &mut bytes);
                 // Operands of a longer input say nothing of this one.
-                (operands, is_new) = (None, run(turn, &mut bytes)?.1);
+                seen = Seen { operands: None, ..run(turn, &mut bytes, false)? };
             }
-            Ok((operands, is_new.then_some(bytes), is_extended))
+            Ok((seen.operands, seen.is_new.then_some(bytes), is_extended, seen.is_restored))
         });
-        let (operands, solved, is_extended) = order.await;
+        let (operands, solved, is_extended, is_restored) = order.await;
         self.extensions -= usize::from(is_extended);
+        self.restores -= usize::from(is_restored);
         if let Some(bytes) = solved {
             self.solved = Some((bytes, op));
             return ControlFlow::Break(());
@@ -582,17 +653,20 @@ impl<D: Door> Attempts for Trial<'_, D> {
     }
 }
 
-/// One run: the operands at the place, and whether it came to a new result.
-fn attempt<D: Door>(
-    turn: &mut Turn<'_, D>,
-    op: &'static str,
-    bytes: &mut Vec<u8>,
-    dependent: &Dependent,
-    (known, base): (&[u32], (&[u8], &SiteCounts)),
-) -> Result<(Option<[u64; 2]>, bool), D::Error> {
-    let (place, part, origin) = (dependent.place, dependent.part, origin(turn.id, op));
-    turn.door.fuzzer_mut().blockers.note_attempt(place.site);
-    let (seen, log) = logged(turn, origin, bytes, |log| {
+/// What an attempt came to.
+#[derive(Clone, Copy, Default)]
+struct Seen {
+    /// At the place.
+    operands: Option<[u64; 2]>,
+    /// It came to a new result there.
+    is_new: bool,
+    /// It was restored, or that was tried.
+    is_restored: bool,
+}
+
+impl Seen {
+    fn of(dependent: &Dependent, known: &[u32], log: ComparisonLog<'_>) -> Self {
+        let (place, part) = (dependent.place, dependent.part);
         let mut of_site = log.iter().filter(|comparison| comparison.site == place.site);
         let seen = of_site.nth(place.occurrence as usize);
         let operands = seen.and_then(|comparison| numbers(&comparison, part));
@@ -600,19 +674,45 @@ fn attempt<D: Door>(
             let is_forward = part.is_some() && operands.is_some_and(|[a, b]| a == b);
             is_forward || !known.contains(&comparison.result())
         });
-        let is_shown = is_new || log.is_partial();
-        ((operands, is_new), is_shown.then(|| log.own_copy()))
+        Self { operands, is_new, is_restored: false }
+    }
+}
+
+/// One run, and those that restore what it undoes.
+fn attempt<D: Door>(
+    turn: &mut Turn<'_, D>,
+    op: &'static str,
+    bytes: &mut Vec<u8>,
+    dependent: &Dependent,
+    (known, (input, base, may)): (&[u32], (&[u8], &Base, bool)),
+) -> Result<Seen, D::Error> {
+    let (place, origin) = (dependent.place, origin(turn.id, op));
+    turn.door.fuzzer_mut().blockers.note_attempt(place.site);
+    let (mut seen, log) = logged(turn, origin, bytes, |log| {
+        let seen = Seen::of(dependent, known, log);
+        let is_undone = may && seen.operands.is_none() && may_restore(base.log.view(), log);
+        let is_shown = seen.is_new || log.is_partial() || is_undone;
+        (seen, is_shown.then(|| log.own_copy()))
     })?;
-    let (operands, is_new) = seen;
-    let Some(log) = log else { return Ok((operands, false)) };
-    if is_new {
+    let Some(mut log) = log else { return Ok(seen) };
+    if may && seen.operands.is_none() && !seen.is_new {
+        let pinned = changed_bytes(input, bytes);
+        let restored = restore(turn, (base, place), (bytes, &log), (&pinned, LEAST_COPY), op)?;
+        seen.is_restored = true;
+        if let Some(restored) = restored {
+            seen = Seen { is_restored: true, ..Seen::of(dependent, known, restored.log.view()) };
+            (*bytes, log) = (restored.bytes, restored.log);
+        }
+    }
+    if seen.is_new {
         turn.shared.logs.results.learn(log.view());
-        return Ok((operands, true));
+        return Ok(seen);
     }
     let place = (place, dependent.kind);
-    let is_equal = comes_equal(turn, base, place, (log.view(), bytes, origin))?;
+    let is_equal = log.view().is_partial()
+        && comes_equal(turn, (input, &base.counts), place, (log.view(), bytes, origin))?;
     // What is there now is another one.
-    Ok((operands.filter(|_| !is_equal), is_equal))
+    Ok(Seen { operands: seen.operands.filter(|_| !is_equal), is_new: is_equal, ..seen })
 }
 
 #[cfg(test)]

@@ -1,0 +1,175 @@
+//! Equalities that a change undoes. A program often asks whether two fields are equal, or whether one is what it has
+//! calculated from others, before it comes to what is to be solved: a change of one field has to be followed by the other.
+
+use std::ops::Range;
+
+use super::super::Turn;
+use super::{Base, logged, logged_to_end, origin};
+use crate::comparison::{Comparison, ComparisonLog, Occurrences, OwnLog, Place};
+use crate::fuzzer::door::Door;
+use crate::mutate::solve::{Edit, Logged, edits};
+
+/// Copies that are tried to make one equality hold again, and equalities that are restored one after the other.
+const MOST_COPIES: usize = 16;
+const MOST_EQUALITIES: usize = 8;
+
+/// An input that comes to its comparison again, the log of its run, and whether the run ended well.
+pub(super) struct Restored {
+    pub(super) bytes: Vec<u8>,
+    pub(super) log: OwnLog,
+    pub(super) ends_well: bool,
+    /// The bytes that follow what was edited.
+    pub(super) followers: Vec<Range<usize>>,
+}
+
+/// The comparison at which two runs part.
+struct Parting {
+    place: Place,
+    /// How many comparisons the runs have in common.
+    common: usize,
+}
+
+/// Where the path of a changed input leaves that of the input, if both operands may come from the input, and are equal
+/// in the run of the input only.
+fn parting(before: ComparisonLog<'_>, after: ComparisonLog<'_>) -> Option<Parting> {
+    let (mut occurrences, mut last, mut common) = (Occurrences::default(), None, 0);
+    for (old, new) in before.iter().zip(after.iter()) {
+        if old.site != new.site {
+            break;
+        }
+        let place = occurrences.place(&new);
+        common += 1;
+        if old.result() != new.result() {
+            last = is_undone(&old, &new).then_some(place);
+        }
+    }
+    last.map(|place| Parting { place, common })
+}
+
+fn is_undone(old: &Comparison<'_>, new: &Comparison<'_>) -> bool {
+    old.a == old.b && new.constant == [false; 2]
+}
+
+pub(super) fn comes_to(log: ComparisonLog<'_>, place: Place) -> bool {
+    let of_site = log.iter().filter(|comparison| comparison.site == place.site);
+    of_site.count() > place.occurrence as usize
+}
+
+/// Whether a changed input left the path of the input where it may be restored.
+pub(super) fn may_restore(before: ComparisonLog<'_>, after: ComparisonLog<'_>) -> bool {
+    parting(before, after).is_some()
+}
+
+/// Makes a changed input come to `place` again, as the input of `base` does. Where an equality does not hold any more,
+/// one side gets what the other one is now, until the path goes on. What was `edited` stays as it is, and nothing
+/// shorter than `least` bytes gives way; `after` is the log of the changed input.
+pub(super) fn restore<D: Door>(
+    turn: &mut Turn<'_, D>,
+    (base, place): (&Base, Place),
+    (changed, after): (&[u8], &OwnLog),
+    (edited, least): (&[Range<usize>], usize),
+    op: &'static str,
+) -> Result<Option<Restored>, D::Error> {
+    let (mut bytes, mut log, mut followers) = (changed.to_vec(), after.clone(), Vec::new());
+    let messages = turn.door.fuzzer().mutation.messages;
+    let origin = origin(turn.id, op);
+    for _ in 0..MOST_EQUALITIES {
+        let Some(Parting { place: undone, common }) = parting(base.log.view(), log.view()) else {
+            break;
+        };
+        let mut colored = base.colored_like(&bytes);
+        let is_same = *colored == *bytes;
+        let colored_log = match is_same {
+            true => log.clone(),
+            false => logged(turn, origin, &mut colored, |log| log.own_copy())?,
+        };
+        let run = Logged {
+            input: &bytes,
+            log: log.view(),
+            colored: &colored,
+            colored_log: colored_log.view(),
+            messages,
+        };
+        let is_free = |edit: &Edit| {
+            let end = edit.at + edit.removed;
+            let is_apart = |range: &Range<usize>| edit.at >= range.end || end <= range.start;
+            edit.removed >= least && edited.iter().chain(&followers).all(is_apart)
+        };
+        let mut copies: Vec<Edit> =
+            edits(run, |at, _| at == undone).into_iter().filter(is_free).collect();
+        copies.sort_by_key(|copy| copy.removed != copy.inserted.len());
+        let mut next = None;
+        for copy in copies.into_iter().take(MOST_COPIES) {
+            let mut copied = Vec::new();
+            copy.apply(&bytes, &mut copied);
+            let (log, ends_well) = logged_to_end(turn, origin, &mut copied, |log| log.own_copy())?;
+            if comes_to(log.view(), place) {
+                followers.push(copy.at..copy.at + copy.inserted.len());
+                return Ok(Some(Restored { bytes: copied, log, ends_well, followers }));
+            }
+            let goes_on = parting(base.log.view(), log.view());
+            // What is to stay stands elsewhere in an input of another length.
+            let keeps_places = copied.len() == bytes.len();
+            if keeps_places && goes_on.is_some_and(|parting| parting.common > common) {
+                next = Some((copy, copied, log));
+                break;
+            }
+        }
+        let Some((copy, copied, its_log)) = next else { break };
+        followers.push(copy.at..copy.at + copy.inserted.len());
+        (bytes, log) = (copied, its_log);
+    }
+    Ok(None)
+}
+
+/// Where two inputs of one length differ; all of the second one if they have others.
+pub(super) fn changed_bytes(before: &[u8], after: &[u8]) -> Vec<Range<usize>> {
+    if before.len() != after.len() {
+        return vec![0..after.len()];
+    }
+    let mut ranges: Vec<Range<usize>> = Vec::new();
+    for at in (0..after.len()).filter(|at| before[*at] != after[*at]) {
+        match ranges.last_mut() {
+            Some(last) if last.end == at => last.end = at + 1,
+            _ => ranges.push(at..at + 1),
+        }
+    }
+    ranges
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::comparison::ComparisonKind;
+
+    fn log(entries: &[(u32, u64, u64)]) -> OwnLog {
+        let mut log = OwnLog::default();
+        for (site, a, b) in entries {
+            log.add_variables(*site, ComparisonKind::Equal, 4, *a, *b);
+        }
+        log
+    }
+
+    #[test]
+    fn runs_part_at_the_last_equality_before_their_paths_do() {
+        let before = log(&[(1, 7, 7), (2, 5, 6), (1, 8, 8), (3, 1, 2)]);
+        let at = |entries: &[(u32, u64, u64)]| {
+            let parting = parting(before.view(), log(entries).view());
+            parting.map(|parting| (parting.place.site, parting.place.occurrence, parting.common))
+        };
+        assert_eq!(at(&[(1, 7, 7), (2, 5, 6), (1, 8, 9)]), Some((1, 1, 3)));
+        assert_eq!(at(&[(1, 6, 7)]), Some((1, 0, 1)));
+        // Both are undone, and the second one is where the path changes.
+        assert_eq!(at(&[(1, 6, 7), (2, 5, 6), (1, 8, 9), (4, 0, 0)]), Some((1, 1, 3)));
+        // An inequality, and nothing at all.
+        assert_eq!(at(&[(1, 7, 7), (2, 6, 6)]), None);
+        assert_eq!(at(&[(1, 7, 7), (2, 5, 6), (1, 8, 8), (3, 1, 2)]), None);
+    }
+
+    #[test]
+    fn bytes_that_changed_are_ranges() {
+        assert_eq!(changed_bytes(b"abcdef", b"aXYdeZ"), [1..3, 5..6]);
+        assert_eq!(changed_bytes(b"abc", b"abcd"), [0..4]);
+        assert!(changed_bytes(b"abc", b"abc").is_empty());
+    }
+}
