@@ -1,6 +1,7 @@
 /* What the second versions of functions call (llvm-passes/ffuzz-log.hpp). The log lies in the channel, so that
  * the fuzzer has that of a run that crashed, too. */
 #define _GNU_SOURCE
+#include <link.h>
 #include <string.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
@@ -29,8 +30,30 @@ HIDDEN void ffuzz_log_attach(struct ffuzz_log *log) { book = log; }
 
 HIDDEN int ffuzz_can_log(void) { return flag_count || (ffuzz_breakpoints && ffuzz_breakpoints->can_log()); }
 
+/* Parts of the program and of its libraries that nobody writes to; of those that the program has when it begins to log. */
+#define MOST_CONSTANT_PARTS 128u
+static struct {
+  uintptr_t start, end;
+} constant_parts[MOST_CONSTANT_PARTS];
+static uint32_t constant_part_count;
+
+static int add_constant_parts(struct dl_phdr_info *info, size_t size, void *count) {
+  (void)size;
+  uint32_t *used = count;
+  for (int i = 0; i < info->dlpi_phnum && *used < MOST_CONSTANT_PARTS; i++) {
+    const ElfW(Phdr) *part = &info->dlpi_phdr[i];
+    if (part->p_type != PT_LOAD || part->p_flags & PF_W) continue;
+    uintptr_t start = info->dlpi_addr + part->p_vaddr;
+    constant_parts[*used].start = start;
+    constant_parts[(*used)++].end = start + part->p_memsz;
+  }
+  return 0;
+}
+
 HIDDEN void ffuzz_log_start(void) {
   is_on = 1;
+  constant_part_count = 0;
+  dl_iterate_phdr(add_constant_parts, &constant_part_count);
   for (uint32_t i = 0; i < flag_count; i++) *flags[i] = 1;
   if (ffuzz_breakpoints) ffuzz_breakpoints->start_log();
 }
@@ -67,10 +90,10 @@ HIDDEN void ffuzz_log_load(const void *from) {
 
 static uint32_t add(uint32_t *word, uint32_t value) { return __atomic_fetch_add(word, value, __ATOMIC_RELAXED); }
 
-/* The next entry; NULL if this one is left out. */
-static struct ffuzz_comparison *next(uint32_t site, uint32_t how) {
+/* The next entry; NULL if this one is left out. Occurrences count for each `which` of a site. */
+static struct ffuzz_comparison *next_of(uint32_t site, uint32_t which, uint32_t how) {
   if (!book) return NULL;
-  uint32_t slot = (site * 0x9e3779b1u) >> 18;
+  uint32_t slot = ((site ^ which) * 0x9e3779b1u) >> 18;
   uint32_t seen = add(&book->seen[slot % FFUZZ_LOG_SLOTS], 1);
   if (seen >= ALL_LOGGED && (seen & (seen - 1))) return NULL;
   if (__atomic_load_n(&book->count, __ATOMIC_RELAXED) > FFUZZ_MOST_COMPARISONS) return NULL;
@@ -80,6 +103,22 @@ static struct ffuzz_comparison *next(uint32_t site, uint32_t how) {
   entry->site = site;
   entry->how = how;
   return entry;
+}
+
+static struct ffuzz_comparison *next(uint32_t site, uint32_t how) { return next_of(site, 0, how); }
+
+static int is_constant(const void *at) {
+  uintptr_t address = (uintptr_t)at;
+  for (uint32_t i = 0; i < constant_part_count; i++)
+    if (address >= constant_parts[i].start && address < constant_parts[i].end) return 1;
+  return 0;
+}
+
+/* The same for two operands in memory. A constant of the program counts for itself. */
+static struct ffuzz_comparison *next_pair(uint32_t site, uint32_t how, const void *a, const void *b) {
+  int flags = (is_constant(a) ? FFUZZ_LOG_CONSTANT_A : 0) | (is_constant(b) ? FFUZZ_LOG_CONSTANT_B : 0);
+  const void *constant = flags == FFUZZ_LOG_CONSTANT_A ? a : flags == FFUZZ_LOG_CONSTANT_B ? b : NULL;
+  return next_of(site, (uint32_t)(uintptr_t)constant, how | (uint32_t)flags << 16);
 }
 
 /* Puts bytes into the arena; their place. */
@@ -117,7 +156,7 @@ static uint64_t at_most(uint64_t length) { return length < FFUZZ_LONGEST_OPERAND
 
 void __ffuzz_log_memory(uint32_t site, uint32_t how, const void *a, const void *b, uint64_t length) {
   if (!a || !b || !length) return;
-  struct ffuzz_comparison *entry = next(site, how);
+  struct ffuzz_comparison *entry = next_pair(site, how, a, b);
   if (!entry) return;
   entry->a = keep(a, at_most(length));
   entry->b = keep(b, at_most(length));
@@ -125,7 +164,7 @@ void __ffuzz_log_memory(uint32_t site, uint32_t how, const void *a, const void *
 
 void __ffuzz_log_text(uint32_t site, uint32_t how, const char *a, const char *b, uint64_t length) {
   if (!a || !b || !length) return;
-  struct ffuzz_comparison *entry = next(site, how);
+  struct ffuzz_comparison *entry = next_pair(site, how, a, b);
   if (!entry) return;
   entry->a = keep(a, strnlen(a, at_most(length)));
   entry->b = keep(b, strnlen(b, at_most(length)));
@@ -138,7 +177,7 @@ struct string {
 };
 
 void __ffuzz_log_string(uint32_t site, uint32_t how, const struct string *a, const void *b, uint32_t is_string) {
-  struct ffuzz_comparison *entry = next(site, how);
+  struct ffuzz_comparison *entry = next_pair(site, how, a->text, is_string ? ((const struct string *)b)->text : b);
   if (!entry) return;
   const struct string *other = b;
   entry->a = keep(a->text, at_most(a->length));
@@ -176,7 +215,7 @@ static int cut_texts(uint8_t bytes[2][FFUZZ_LONGEST_OPERAND], uint64_t lengths[2
 
 void __ffuzz_log_maybe(uint32_t site, uint32_t how, const void *a, const void *b, uint64_t length) {
   uint8_t bytes[2][FFUZZ_LONGEST_OPERAND];
-  struct ffuzz_comparison *entry = length ? next(site, how) : NULL;
+  struct ffuzz_comparison *entry = length ? next_pair(site, how, a, b) : NULL;
   if (!entry) return;
   uint64_t wanted = at_most(length), lengths[2] = {read_safely(bytes[0], a, wanted), read_safely(bytes[1], b, wanted)};
   int is_text = !~length, is_read = lengths[0] && lengths[1];
@@ -211,7 +250,7 @@ static struct string string_of(const void *object, int is_of_libcxx) {
 void __ffuzz_log_string_part(uint32_t site, uint32_t how, const void *a, uint32_t is_of_libcxx, uint64_t from,
                              uint64_t count, const char *b, uint64_t b_length) {
   struct string string = string_of(a, (int)is_of_libcxx);
-  struct ffuzz_comparison *entry = from <= string.length ? next(site, how) : NULL;
+  struct ffuzz_comparison *entry = from <= string.length ? next_pair(site, how, string.text, b) : NULL;
   if (!entry) return;
   uint64_t rest = string.length - from;
   entry->a = keep(string.text + from, at_most(count < rest ? count : rest));
@@ -220,7 +259,7 @@ void __ffuzz_log_string_part(uint32_t site, uint32_t how, const void *a, uint32_
 
 void __ffuzz_log_search(uint32_t site, uint32_t how, const char *a, uint64_t a_length, const char *b, uint64_t b_length) {
   if (!a || !b) return;
-  struct ffuzz_comparison *entry = next(site, how);
+  struct ffuzz_comparison *entry = next_pair(site, how, a, b);
   if (!entry) return;
   entry->a = keep_part(a, a_length);
   entry->b = keep_part(b, b_length);

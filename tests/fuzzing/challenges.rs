@@ -64,6 +64,7 @@ challenges! {
     a_keyword_in_utf_16: "utf16.c", 4_000;
     a_keyword_anywhere: "find.c", 4_000;
     a_text_under_a_mask: "masked.c", 12_000;
+    words_that_one_function_compares: "helper.c", 8_000;
     keywords_and_a_state_machine: "keywords.c", 15_000;
     a_compare_function: "compare.c", 6_000;
     a_table_in_a_loop: "table-loop.c", 2_000;

@@ -25,15 +25,15 @@ const COMPARED: &str = "\
 27: LLVMFuzzerTestOneInput(): i32 <, once
     0x414d 'MA' and 0xfffffffd (constant)
 28: LLVMFuzzerTestOneInput(): memcmp, once
-    \"MAGI1\" and \"MAGIC\"
+    \"MAGI1\" and \"MAGIC\" (constant)
 29: LLVMFuzzerTestOneInput(): strcmp, once
-    \"MAGI1234567890 .!\" and \"whole\"
+    \"MAGI1234567890 .!\" and \"whole\" (constant)
 30: LLVMFuzzerTestOneInput(): strncasecmp, once
-    \"AGI12\" and \"AgIxx\"
+    \"AGI12\" and \"AgIxx\" (constant)
 31: LLVMFuzzerTestOneInput(): strstr, once
-    \"MAGI1234567890 .!\" searched for \"needle\"
+    \"MAGI1234567890 .!\" searched for \"needle\" (constant)
 32: LLVMFuzzerTestOneInput(): memmem, once
-    \"MAGI1234567890 .\" and \"in\\x00side\"
+    \"MAGI1234567890 .\" and \"in\\x00side\" (constant)
 33: LLVMFuzzerTestOneInput(): double ==, once
     154320986.25 and 1.25 (constant)
 34: LLVMFuzzerTestOneInput(): i128 ==, once

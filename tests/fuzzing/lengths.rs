@@ -53,3 +53,28 @@ fn variables_of_afl_limit_the_search_for_lengths() {
         refused.err
     );
 }
+
+/// For tests/targets/der.c: an identifier of three bytes, four elements deep.
+fn certificate() -> Vec<u8> {
+    let element = |kind: u8, parts: &[&[u8]]| {
+        let content = parts.concat();
+        [&[kind, content.len() as u8], &content[..]].concat()
+    };
+    let algorithm = element(0x30, &[&element(6, &[b"\x2b\x65\x70"])]);
+    let key = element(0x30, &[&algorithm, &element(3, &[b"\0KEYBIT"])]);
+    let body = element(0x30, &[&element(2, &[b"\x07"]), &key]);
+    element(0x30, &[&body, &element(3, &[b"\0SIGNATURE"])])
+}
+
+/// Another identifier has another length, and so have the elements that it lies in; behind it a longer key is wanted.
+#[test]
+fn elements_of_other_lengths_are_put_into_others() {
+    let program = target("der.c", "-O2 -fsanitize=fuzzer");
+    for seed in 1..=3 {
+        let dir = TestDir::with_seed(certificate());
+        let options = format!("-s {seed} -t 2000 -E 150000");
+        let job = dir.fuzz(&options, &program, "").env("AFL_BENCH_UNTIL_CRASH", "1");
+        job.run().expect(0);
+        assert_eq!(dir.stat("saved_crashes"), 1, "{:#?}", dir.stats());
+    }
+}

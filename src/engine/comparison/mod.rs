@@ -96,6 +96,20 @@ impl Comparison<'_> {
         !self.is_guess || (self.constant[0] || is_of(self.a)) && (self.constant[1] || is_of(self.b))
     }
 
+    /// What solvers tell comparisons apart by: its site, and of memory or texts of which one is a constant of the program
+    /// that constant as well. A function that compares is often called with many of them.
+    #[must_use]
+    pub fn key(&self) -> u32 {
+        let constant = match (self.constant, self.a, self.b) {
+            ([true, false], Operand::Bytes(constant), Operand::Bytes(_))
+            | ([false, true], Operand::Bytes(_), Operand::Bytes(constant)) => constant,
+            _ => return self.site,
+        };
+        let mut hasher = FxHasher::default();
+        (self.site, constant).hash(&mut hasher);
+        (hasher.finish() >> 32) as u32
+    }
+
     /// What the program does next depends on this, and not on the operands: whether they are equal, their order, or
     /// the case of a `switch`.
     #[must_use]
@@ -333,6 +347,24 @@ mod tests {
         assert_eq!((seen[3].a, seen[3].bytes), (bytes(8..24), 16));
         // What lies outside is empty.
         assert_eq!((seen[4].b, seen[4].ignores_case), (Operand::Bytes(&[]), true));
+    }
+
+    #[test]
+    fn a_constant_of_the_program_is_part_of_the_key() {
+        let place = |at: u64, length: u64| at | length << 32;
+        let arena = b"inputvaluename";
+        let key = |constants: u32, a: u64, b: u64| {
+            let entry = entry(7, 6 << 8 | constants << 16, a, b);
+            ComparisonLog::new(&entry, arena, false).iter().next().unwrap().key()
+        };
+        let (input, value, name) = (place(0, 5), place(5, 5), place(10, 4));
+        assert_eq!(key(2, input, value), key(2, name, value));
+        assert_eq!(key(2, input, value), key(1, value, input), "on either side");
+        assert_ne!(key(2, input, value), key(2, input, name));
+        // Of two constants, or none, the site says all.
+        assert_eq!([key(0, input, value), key(3, input, name)], [7, 7]);
+        let numbers = entry(9, 4 | 2 << 16, 1, 2);
+        assert_eq!(ComparisonLog::new(&numbers, arena, false).iter().next().unwrap().key(), 9);
     }
 
     proptest! {

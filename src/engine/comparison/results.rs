@@ -12,19 +12,30 @@ use super::{Comparison, ComparisonKind, ComparisonLog};
 #[derive(Clone, Copy, Debug, Deserialize, Eq, Hash, Ord, PartialEq, PartialOrd, Serialize)]
 pub struct Place {
     pub site: u32,
-    /// How many of the site stand before it in the log.
+    /// See [`Comparison::key`].
+    pub key: u32,
+    /// How many with this key stand before it in the log.
     pub occurrence: u32,
 }
 
-/// Counts the comparisons of each site while a log is read.
+#[cfg(test)]
+impl Place {
+    /// Of numbers.
+    pub(crate) const fn new(site: u32, occurrence: u32) -> Self {
+        Self { site, key: site, occurrence }
+    }
+}
+
+/// Counts the comparisons of each key while a log is read.
 #[derive(Clone, Debug, Default)]
 pub struct Occurrences(HashMap<u32, u32>);
 
 impl Occurrences {
     /// The place of the next comparison of the log.
     pub fn place(&mut self, comparison: &Comparison<'_>) -> Place {
-        let count = self.0.entry(comparison.site).or_default();
-        let place = Place { site: comparison.site, occurrence: *count };
+        let key = comparison.key();
+        let count = self.0.entry(key).or_default();
+        let place = Place { site: comparison.site, key, occurrence: *count };
         *count += 1;
         place
     }
@@ -87,12 +98,12 @@ impl SiteCounts {
     }
 }
 
-/// What comparisons have come to so far: those of a site, and of each of its first occurrences. A keyword that is
+/// What comparisons have come to so far: those of a key, and of each of its first occurrences. A keyword that is
 /// compared in a loop is passed letter by letter so.
 #[derive(Clone, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
 #[serde(default)]
 pub struct Results {
-    sites: HashMap<u32, Vec<u32>>,
+    keys: HashMap<u32, Vec<u32>>,
     #[serde(with = "pairs")]
     places: HashMap<Place, Vec<u32>>,
     /// How often solvers have failed.
@@ -107,14 +118,14 @@ pub struct Results {
 }
 
 impl Results {
-    /// Different results of one site that are distinguished.
+    /// Different results of one key that are distinguished.
     const MOST: usize = 64;
-    /// Occurrences of one site that are distinguished.
+    /// Occurrences of one key that are distinguished.
     const MOST_OCCURRENCES: u32 = 16;
     /// Inputs from which a comparison is made equal, if logs do not show that.
     const MOST_EQUAL: usize = 4;
 
-    /// Adds those of a run. True if a site came to something new.
+    /// Adds those of a run. True if a key came to something new.
     pub fn learn(&mut self, log: ComparisonLog<'_>) -> bool {
         let (mut is_new, mut occurrences) = (false, Occurrences::default());
         for comparison in log.iter() {
@@ -124,7 +135,7 @@ impl Results {
                 known.extend(is_new.then_some(result));
                 is_new
             };
-            is_new |= add(self.sites.entry(place.site).or_default());
+            is_new |= add(self.keys.entry(place.key).or_default());
             if tells_occurrences(comparison.kind) && place.occurrence < Self::MOST_OCCURRENCES {
                 add(self.places.entry(place).or_default());
             }
@@ -132,18 +143,18 @@ impl Results {
         is_new
     }
 
-    /// Adds what a site came to, of no occurrence.
-    pub(crate) fn learn_site(&mut self, site: u32, result: u32) {
-        let known = self.sites.entry(site).or_default();
+    /// Adds what a key came to, of no occurrence.
+    pub(crate) fn learn_key(&mut self, key: u32, result: u32) {
+        let known = self.keys.entry(key).or_default();
         if known.len() < Self::MOST && !known.contains(&result) {
             known.push(result);
         }
     }
 
-    /// How many results of a site are known.
+    /// How many results of a key are known.
     #[must_use]
-    pub(crate) fn seen(&self, site: u32) -> usize {
-        self.sites.get(&site).map_or(0, Vec::len)
+    pub(crate) fn seen(&self, key: u32) -> usize {
+        self.keys.get(&key).map_or(0, Vec::len)
     }
 
     /// A comparison that is not in the log has come to be equal. It stays open at first: others may have to flip at
@@ -161,7 +172,7 @@ impl Results {
             _ => Ordering::Equal as u32,
         };
         let of_place = self.places.entry(place).or_default();
-        for known in [self.sites.entry(place.site).or_default(), of_place] {
+        for known in [self.keys.entry(place.key).or_default(), of_place] {
             if !known.contains(&result) && known.len() < Self::MOST {
                 known.push(result);
             }
@@ -173,18 +184,18 @@ impl Results {
         self.equal.get(&place).is_some_and(|inputs| inputs.contains(&hash(from)))
     }
 
-    /// A site that always came to the same.
+    /// A key that always came to the same.
     #[must_use]
-    pub(crate) fn is_one_sided(&self, site: u32) -> bool {
-        self.sites.get(&site).is_none_or(|results| results.len() < 2)
+    pub(crate) fn is_one_sided(&self, key: u32) -> bool {
+        self.keys.get(&key).is_none_or(|results| results.len() < 2)
     }
 
-    /// It always came to the same: its site did, or this occurrence of it.
+    /// It always came to the same: its key did, or this occurrence of it.
     #[must_use]
     pub fn is_open(&self, place: Place, kind: ComparisonKind) -> bool {
         let is_told = tells_occurrences(kind) && place.occurrence < Self::MOST_OCCURRENCES;
         let known = || self.places.get(&place).is_none_or(|results| results.len() < 2);
-        self.is_one_sided(place.site) || (is_told && known())
+        self.is_one_sided(place.key) || (is_told && known())
     }
 
     /// A solver has failed to flip it.
@@ -214,10 +225,10 @@ impl Results {
     /// What it came to.
     #[must_use]
     pub fn of(&self, place: Place) -> &[u32] {
-        let of_site = || self.sites.get(&place.site);
-        let is_one_sided = self.is_one_sided(place.site);
+        let of_key = || self.keys.get(&place.key);
+        let is_one_sided = self.is_one_sided(place.key);
         let of_place = self.places.get(&place).filter(|_| !is_one_sided);
-        of_place.or_else(of_site).map_or(&[], Vec::as_slice)
+        of_place.or_else(of_key).map_or(&[], Vec::as_slice)
     }
 }
 
@@ -289,7 +300,7 @@ mod tests {
 
     #[test]
     fn what_is_learned_to_be_equal_is_not_open() {
-        let place = Place { site: 7, occurrence: 0 };
+        let place = Place::new(7, 0);
         let mut log = OwnLog::partial();
         log.add_variables(7, ComparisonKind::Unsigned, 4, 1, 2);
         let mut results = Results::default();

@@ -172,16 +172,33 @@ pub(crate) fn moved(places: &[u32], from: &[u8], to: &[u8]) -> Box<[u32]> {
     if places.is_empty() || from.len() == to.len() {
         return places.into();
     }
+    let (lens, ends) = ((from.len(), to.len()), common_ends(from, to));
+    let place = |at: &u32| moved_place(*at as usize, lens, ends);
+    places.iter().filter_map(place).filter_map(|at| u32::try_from(at).ok()).collect()
+}
+
+/// How many bytes two inputs have in common at their start, and behind that at their end.
+pub(crate) fn common_ends(from: &[u8], to: &[u8]) -> (usize, usize) {
     let common = from.len().min(to.len());
     let prefix = from.iter().zip(to).take_while(|(a, b)| a == b).count();
     let pairs = from.iter().rev().zip(to.iter().rev());
     let suffix = pairs.take(common - prefix).take_while(|(a, b)| a == b).count();
-    let place = |at: &u32| match *at as usize {
+    (prefix, suffix)
+}
+
+/// Where a byte of an input of one length stands in one of another length, with which it has these ends in common. None
+/// if it is in neither.
+pub(crate) fn moved_place(
+    at: usize,
+    (from, to): (usize, usize),
+    (prefix, suffix): (usize, usize),
+) -> Option<usize> {
+    match at {
+        at if from == to && at <= from => Some(at),
         at if at < prefix => Some(at),
-        at if at >= from.len() - suffix && at < from.len() => Some(at + to.len() - from.len()),
+        at if at >= from - suffix && at <= from => Some(at + to - from),
         _ => None,
-    };
-    places.iter().filter_map(place).filter_map(|at| u32::try_from(at).ok()).collect()
+    }
 }
 
 /// All seeds, indexed by [`SeedId`].

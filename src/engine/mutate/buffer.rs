@@ -12,12 +12,17 @@ use crate::messages;
 pub struct Buffer {
     bytes: Vec<u8>,
     lengths: Vec<Length>,
+    /// Those of a part that is copied.
+    inside: Vec<Length>,
 }
+
+/// With more of them, those of a copy are not kept right.
+const MOST_LENGTHS: usize = 256;
 
 impl Buffer {
     #[must_use]
     pub fn new(input: &[u8], lengths: &[Length]) -> Self {
-        Self { bytes: input.to_vec(), lengths: lengths.to_vec() }
+        Self { bytes: input.to_vec(), lengths: lengths.to_vec(), inside: Vec::new() }
     }
 
     /// The next input; the former one is gone.
@@ -52,7 +57,7 @@ impl Buffer {
 
     /// The same, but what ends there includes it only if it begins at `within` or before.
     pub(crate) fn open_gap_within(&mut self, pos: usize, len: usize, within: usize) {
-        let Self { bytes, lengths } = self;
+        let Self { bytes, lengths, .. } = self;
         lengths.retain_mut(|length| length.grow(bytes, (pos, len), within));
         let old = bytes.len();
         bytes.resize(old + len, 0);
@@ -61,16 +66,34 @@ impl Buffer {
 
     /// Removes `len` bytes at `pos`.
     pub(crate) fn close_gap(&mut self, pos: usize, len: usize) {
-        let Self { bytes, lengths } = self;
+        let Self { bytes, lengths, .. } = self;
         lengths.retain_mut(|length| length.shrink(bytes, pos, len));
         bytes.copy_within(pos + len.., pos);
         bytes.truncate(bytes.len() - len);
     }
 
-    /// Puts a copy of a part of it in at `pos`. What ends there is as with [`Self::open_gap_within`].
+    /// Puts a copy of a part of it in at `pos`. What ends there is as with [`Self::open_gap_within`]. Lengths of parts of
+    /// it are kept right in the copy, too.
     pub(crate) fn insert_copy(&mut self, part: Range<usize>, pos: usize, within: usize) {
         let len = part.len();
+        let copied = self.lengths.len();
+        if copied <= MOST_LENGTHS {
+            let is_inside = |length: &Length| {
+                part.start <= length.at
+                    && length.at + length.width <= part.end
+                    && (length.at..=part.end).contains(&length.from)
+                    && !messages::is_framing(length)
+            };
+            self.inside.extend(self.lengths.iter().filter(|length| is_inside(length)));
+        }
         self.open_gap_within(pos, len, within);
+        let to = |place: usize| place - part.start + pos;
+        let copies = self.inside.drain(..);
+        self.lengths.extend(copies.map(|length| Length {
+            at: to(length.at),
+            from: to(length.from),
+            ..length
+        }));
         // The rest of the part after `pos` has moved by its length.
         let head = pos.saturating_sub(part.start).min(len);
         self.bytes.copy_within(part.start..part.start + head, pos);

@@ -833,7 +833,7 @@ mod tests {
     ) -> Option<usize> {
         let start = operands(input).unwrap();
         let mut dependent = Dependent {
-            place: Place { site: 1, occurrence: 0 },
+            place: Place::new(1, 0),
             part: None,
             kind,
             bytes,

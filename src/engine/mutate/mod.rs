@@ -11,6 +11,7 @@ pub mod foreign;
 pub mod havoc;
 pub mod lengths;
 mod reachable;
+pub(crate) mod records;
 pub(crate) mod repair;
 pub mod solve;
 pub mod splice;

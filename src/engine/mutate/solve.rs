@@ -85,14 +85,14 @@ pub fn edits(run: Logged<'_>, is_open: impl Fn(Place, ComparisonKind) -> bool) -
     let pairs = log.iter().zip(colored_log.iter());
     let pairs = pairs.map(|(plain, colored)| (occurrences.place(&plain), plain, colored));
     let open = pairs.filter(|(place, plain, _)| is_open(*place, plain.kind));
-    let (at, kind) = (Place { site: 0, occurrence: 0 }, ComparisonKind::Equal);
+    let (at, kind) = (Place { site: 0, key: 0, occurrence: 0 }, ComparisonKind::Equal);
     let (searched, known) = (0, HashSet::default());
     let (edits, is_partial) = (Vec::new(), log.is_partial());
     let mut solver =
         Solver { input, bodies, colored, at, kind, is_partial, searched, edits, known };
-    let (mut seen, mut of_site) = (HashSet::default(), HashMap::<u32, usize>::default());
+    let (mut seen, mut of_key) = (HashSet::default(), HashMap::<u32, usize>::default());
     for (place, plain, colored) in open {
-        let count = of_site.entry(plain.site).or_default();
+        let count = of_key.entry(place.key).or_default();
         let is_new = seen.insert((plain.site, plain.a, plain.b, colored.a, colored.b));
         if solver.edits.len() >= MOST_EDITS || solver.searched > MOST_SEARCHED {
             break;

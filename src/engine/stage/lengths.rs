@@ -11,6 +11,7 @@ use crate::messages;
 use crate::mutate::buffer::Buffer;
 use crate::mutate::foreign::ForeignMutators;
 use crate::mutate::lengths::suspects;
+use crate::mutate::records::{Record, guesses};
 use crate::mutate::{Candidate, is_text};
 use crate::schedule::Budget;
 use crate::schedule::ledger::{Effort, Purpose, SLICE};
@@ -38,6 +39,9 @@ const LOSS_ONE_OF: usize = 20;
 const LEAST_LOSS: usize = 2;
 /// With the bytes at their place, at least one in this number of the lost edges comes back.
 const GAIN_ONE_OF: usize = 5;
+/// Records that are verified of one guess, and bytes by which they grow.
+const MOST_VERIFIED: usize = 32;
+const GROWN: usize = 4;
 /// What is counted may end so much later than the number says: a type before the data, or a checksum after them.
 const BEYOND: [usize; 4] = [2, 4, 8, 12];
 
@@ -171,6 +175,9 @@ fn measure<D: Door>(
     for _ in 0..2 {
         trial.edges = trial.hit(input.to_vec())?;
     }
+    for records in guesses(input) {
+        verify(trial, input, &records, found)?;
+    }
     if trial.edges.len() < FEWEST_EDGES {
         return Ok(());
     }
@@ -183,6 +190,45 @@ fn measure<D: Door>(
         *runs += trial.runs - before.0;
         *count += (found.len() - before.1) as u64;
         end?;
+    }
+    Ok(())
+}
+
+/// Takes the records whose lengths runs show to be right. One record that grows needs those that it lies in to grow
+/// with it, so that none of them is found alone. They fit to each other, so that one edge says enough.
+fn verify<D: Door>(
+    trial: &mut Trial<'_, D>,
+    input: &[u8],
+    records: &[Record],
+    found: &mut Vec<Length>,
+) -> Result<(), Stop<D::Error>> {
+    let leaves: Vec<&Record> = records.iter().filter(|record| record.is_leaf).collect();
+    let step = leaves.len().div_ceil(MOST_VERIFIED).max(1);
+    for leaf in leaves.into_iter().step_by(step) {
+        let mut wrong = input.to_vec();
+        if !leaf.length.add(&mut wrong, GROWN) {
+            continue;
+        }
+        let loss = trial.lost(wrong)?;
+        if loss == 0 {
+            continue;
+        }
+        let parents = std::iter::successors(Some(leaf), |record| Some(&records[record.parent?]));
+        let lengths: Vec<Length> = parents.map(|record| record.length).collect();
+        let mut buffer = Buffer::new(input, &lengths);
+        let end = leaf.length.end(input);
+        let filler = input[end - 1];
+        buffer.open_gap_within(end, GROWN, leaf.length.from);
+        buffer[end..end + GROWN].fill(filler);
+        if trial.lost(buffer.into_bytes())? >= loss {
+            continue;
+        }
+        for length in lengths {
+            let is_full = found.len() >= MOST_LENGTHS;
+            if !is_full && !found.iter().any(|other| other.overlaps(length)) {
+                found.push(length);
+            }
+        }
     }
     Ok(())
 }

@@ -8,7 +8,7 @@ use serde_json::Value;
 use super::batches::Batches;
 use super::{Kept, Tactic};
 use crate::comparison::Results;
-use crate::corpus::{BySeed, Corpus, Length, SeedId, moved};
+use crate::corpus::{BySeed, Corpus, Length, SeedId, common_ends, moved, moved_place};
 use crate::fuzzer::Fuzzer;
 use crate::mutate::foreign::ForeignMutators;
 use crate::mutate::repair::Repairs;
@@ -129,11 +129,30 @@ impl Shared {
         self.lengths.insert(id, lengths);
     }
 
-    /// Numbers of a seed that count other bytes of it.
+    /// Numbers of a seed that count other bytes of it, see [`Shared::lengths_in`].
     pub(super) fn lengths_of(&self, corpus: &Corpus, id: SeedId) -> Vec<Length> {
-        let known = self.lengths.get(&id).map_or(&[][..], |lengths| lengths);
-        let len = corpus[id].data.len();
-        known.iter().filter(|length| length.fits(len)).copied().collect()
+        self.lengths_in(corpus, id, &corpus[id].data)
+    }
+
+    /// Numbers that count other bytes of an input, which was made of the seed or is it: those of the seed, or, until that
+    /// was looked at, of one that it was made of, as far as they stand in the input.
+    pub(super) fn lengths_in(&self, corpus: &Corpus, id: SeedId, input: &[u8]) -> Vec<Length> {
+        let known = lineage(corpus, id).find_map(|id| Some((id, self.lengths.get(&id)?)));
+        let Some((of, known)) = known else { return Vec::new() };
+        let before = &*corpus[of].data;
+        if before == input {
+            return known.iter().filter(|length| length.fits(input.len())).copied().collect();
+        }
+        let ends = common_ends(before, input);
+        let moved = |length: &Length| {
+            let to = |place: usize| moved_place(place, (before.len(), input.len()), ends);
+            let last = to(length.at + length.width - 1)?;
+            let (at, from) = (to(length.at)?, to(length.from)?);
+            (at + length.width == last + 1).then_some(Length { at, from, ..*length })
+        };
+        let is_there =
+            |length: &Length| length.fits(input.len()) && length.end(input) <= input.len();
+        known.iter().filter_map(moved).filter(is_there).collect()
     }
 }
 

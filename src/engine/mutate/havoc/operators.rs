@@ -271,7 +271,7 @@ pub(super) fn insert_block(
     true
 }
 
-fn token<'a>(rng: &mut Rng, tokens: &'a [Token]) -> Option<&'a [u8]> {
+pub(super) fn token<'a>(rng: &mut Rng, tokens: &'a [Token]) -> Option<&'a [u8]> {
     (!tokens.is_empty()).then(|| tokens[index(rng, tokens.len())].bytes())
 }
 

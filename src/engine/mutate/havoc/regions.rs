@@ -3,48 +3,179 @@
 
 use std::ops::Range;
 
+use rand_core::Rng as _;
+
 use super::super::buffer::Buffer;
 use super::super::{Rng, below, index};
-use super::HavocContext;
+use super::{HavocContext, operators};
+use crate::corpus::Length;
 use crate::messages::is_framing;
 
 /// Bytes before a length that may belong to the part, such as its type.
 const BEFORE: [usize; 8] = [0, 0, 0, 0, 1, 2, 4, 8];
+/// Bytes of a type.
+const TAGS: [usize; 3] = [1, 2, 4];
+const LONGEST_TAG: usize = 8;
+/// Bytes that are put at the end of a part at once.
+const MOST_ADDED: usize = 64;
 /// The longest part that is copied, bytes.
 const LONGEST: usize = 4096;
 
 /// One change of a part; false, and nothing is changed, if it cannot be applied.
 pub(super) fn change(rng: &mut Rng, bytes: &mut Buffer, context: &HavocContext<'_>) -> bool {
-    let Some(part) = part(rng, bytes) else { return false };
-    let len = part.len();
-    let has_room = len <= context.ceiling() - bytes.len();
-    match below(rng, 8) {
-        0..3 if bytes.len() - len >= context.floor() => bytes.close_gap(part.start, len),
-        // Twice in a row: what is around it includes the copy.
-        3..5 if has_room => bytes.insert_copy(part.clone(), part.end, part.start),
-        // Before another one, which may be in the middle of it.
-        5.. if has_room => {
-            let Some(other) = self::part(rng, bytes) else { return false };
-            bytes.insert_copy(part, other.start, 0);
+    match below(rng, 12) {
+        0..3 => delete(rng, bytes, context),
+        3..5 => double(rng, bytes, context),
+        5..8 => copy(rng, bytes, context).is_some(),
+        8 => retag_one(rng, bytes, context),
+        9 => resize_one(rng, bytes, context),
+        _ => add(rng, bytes, context),
+    }
+}
+
+fn delete(rng: &mut Rng, bytes: &mut Buffer, context: &HavocContext<'_>) -> bool {
+    let Some((part, _)) = part(rng, bytes) else { return false };
+    let is_possible = bytes.len() - part.len() >= context.floor();
+    if is_possible {
+        bytes.close_gap(part.start, part.len());
+    }
+    is_possible
+}
+
+/// Twice in a row: what is around it includes the copy.
+fn double(rng: &mut Rng, bytes: &mut Buffer, context: &HavocContext<'_>) -> bool {
+    let Some((part, _)) = part(rng, bytes) else { return false };
+    let has_room = part.len() <= context.ceiling() - bytes.len();
+    if has_room {
+        bytes.insert_copy(part.clone(), part.end, part.start);
+    }
+    has_room
+}
+
+/// Before another one, which may be in the middle of it. Returns the length of the copy.
+fn copy(rng: &mut Rng, bytes: &mut Buffer, context: &HavocContext<'_>) -> Option<Length> {
+    let (part, length) = part(rng, bytes)?;
+    let (other, _) = self::part(rng, bytes)?;
+    if part.len() > context.ceiling() - bytes.len() {
+        return None;
+    }
+    let pos = other.start;
+    bytes.insert_copy(part.clone(), pos, 0);
+    let to = |place: usize| place - part.start + pos;
+    Some(Length { at: to(length.at), from: to(length.from), ..length })
+}
+
+/// A part of a kind and a size of its own.
+fn add(rng: &mut Rng, bytes: &mut Buffer, context: &HavocContext<'_>) -> bool {
+    let Some(added) = copy(rng, bytes, context) else { return false };
+    retag(rng, bytes, context, added);
+    if below(rng, 2) == 0 && bytes.lengths().contains(&added) {
+        resize(rng, bytes, context, added);
+    }
+    true
+}
+
+fn retag_one(rng: &mut Rng, bytes: &mut Buffer, context: &HavocContext<'_>) -> bool {
+    let Some((_, length)) = part(rng, bytes) else { return false };
+    retag(rng, bytes, context, length)
+}
+
+/// Gives a part another type: a word, that of another part, or any byte. It stands before the length or after it.
+fn retag(rng: &mut Rng, bytes: &mut Buffer, context: &HavocContext<'_>, length: Length) -> bool {
+    let is_before = below(rng, 3) > 0;
+    let place = |of: Length, len: usize| match is_before {
+        true => of.at.checked_sub(len),
+        false => Some(of.at + of.width),
+    };
+    match below(rng, 4) {
+        0..2 => {
+            let words = context.dictionary;
+            let word = words.draw(rng);
+            let word = word.or_else(|| operators::token(rng, &words.auto));
+            let Some(word) = word else { return false };
+            if word.len() > LONGEST_TAG {
+                return false;
+            }
+            let Some(at) = place(length, word.len()) else { return false };
+            let Some(tag) = bytes.get_mut(at..at + word.len()) else { return false };
+            tag.copy_from_slice(word);
         }
-        _ => return false,
+        2 => {
+            let len = TAGS[index(rng, TAGS.len())];
+            let Some((_, other)) = part(rng, bytes) else { return false };
+            let (Some(from), Some(at)) = (place(other, len), place(length, len)) else {
+                return false;
+            };
+            if from.max(at) + len > bytes.len() {
+                return false;
+            }
+            bytes.copy_within(from..from + len, at);
+        }
+        _ => {
+            let Some(at) = place(length, 1) else { return false };
+            let Some(tag) = bytes.get_mut(at) else { return false };
+            *tag = rng.next_u32() as u8;
+        }
+    }
+    true
+}
+
+fn resize_one(rng: &mut Rng, bytes: &mut Buffer, context: &HavocContext<'_>) -> bool {
+    let Some((_, length)) = part(rng, bytes) else { return false };
+    resize(rng, bytes, context, length)
+}
+
+/// Gives a part more bytes at its end, or fewer, or none.
+fn resize(rng: &mut Rng, bytes: &mut Buffer, context: &HavocContext<'_>, length: Length) -> bool {
+    let end = length.end(bytes);
+    if end > bytes.len() || end < length.from {
+        return false;
+    }
+    let len = end - length.from;
+    if below(rng, 2) == 0 {
+        let most = len.min(bytes.len() - context.floor());
+        if most == 0 {
+            return false;
+        }
+        let removed = if below(rng, 4) == 0 { most } else { 1 + index(rng, most) };
+        bytes.close_gap(end - removed, removed);
+        return true;
+    }
+    let room = (context.ceiling() - bytes.len()).min(LONGEST);
+    if room == 0 {
+        return false;
+    }
+    let added = 1 + index(rng, room.min(MOST_ADDED));
+    bytes.open_gap_within(end, added, length.from);
+    match context.donor {
+        Some(donor) if donor.len() >= added && below(rng, 2) == 0 => {
+            let from = index(rng, donor.len() - added + 1);
+            bytes[end..end + added].copy_from_slice(&donor[from..from + added]);
+        }
+        _ => {
+            let byte = if below(rng, 2) == 0 { 0 } else { rng.next_u32() as u8 };
+            bytes[end..end + added].fill(byte);
+        }
     }
     true
 }
 
 /// A part that a length begins: the number, perhaps with bytes before it, and what it counts.
-fn part(rng: &mut Rng, bytes: &Buffer) -> Option<Range<usize>> {
+fn part(rng: &mut Rng, bytes: &Buffer) -> Option<(Range<usize>, Length)> {
     let lengths = bytes.lengths();
-    let length = lengths.get(index(rng, lengths.len()))?;
+    if lengths.is_empty() {
+        return None;
+    }
+    let length = lengths[index(rng, lengths.len())];
     let end = length.end(bytes);
     // An offset counts from the start.
-    let is_part = !is_framing(length)
+    let is_part = !is_framing(&length)
         && length.from >= length.at
         && end > length.at + length.width
         && end <= bytes.len();
     let before = BEFORE[below(rng, BEFORE.len() as u32) as usize];
     let part = length.at.saturating_sub(before)..end;
-    (is_part && part.len() <= LONGEST).then_some(part)
+    (is_part && part.len() <= LONGEST).then_some((part, length))
 }
 
 #[cfg(test)]

@@ -22,6 +22,7 @@ use crate::fuzzer::door::Door;
 use crate::messages;
 use crate::mutate::Candidate;
 use crate::mutate::foreign::Made;
+use crate::mutate::lengths::with_lengths;
 use crate::mutate::solve::{Edit, Logged, colorize, edits};
 use crate::schedule::Budget;
 use crate::schedule::ledger::{Effort, Left, Purpose};
@@ -124,8 +125,9 @@ fn choose<D: Door>(
         let is_left = is_shown || results.edits_without_effect(place) < MOST_FRUITLESS;
         is_left && (kind == ComparisonKind::Switch || results.is_open(place, kind))
     };
-    let edits = edits(run, is_left);
-    let is_one_sided = |edit: &&Edit| results.is_one_sided(edit.place.site);
+    let lengths = turn.shared.lengths_in(&turn.door.fuzzer().corpus, turn.id, input);
+    let edits = with_lengths(edits(run, is_left), input, &lengths);
+    let is_one_sided = |edit: &&Edit| results.is_one_sided(edit.place.key);
     // Also a case that is known may lead to something new, by what the program remembers of the cases before.
     let is_open = |edit: &&Edit| {
         edit.kind == ComparisonKind::Switch || results.is_open(edit.place, edit.kind)

@@ -248,7 +248,7 @@ impl Watch {
                 all.push(Watched { place, number, part, kind, bytes, operands });
             }
         }
-        all.sort_by_key(|watched| !results.is_one_sided(watched.place.site));
+        all.sort_by_key(|watched| !results.is_one_sided(watched.place.key));
         all.truncate(MOST_WATCHED);
         let by_place = all.iter().enumerate().map(|(index, watched)| (watched.place, index));
         let (by_place, mut sites) = (by_place.collect(), vec![false; SLOTS]);
@@ -353,16 +353,15 @@ impl Watch {
             .map(|one: Dependent| if is_memory(&one) { one.into_memory() } else { one })
             .collect();
         dependents.sort_by_cached_key(|dependent| {
-            let is_one_sided = results.is_one_sided(dependent.place.site);
+            let is_one_sided = results.is_one_sided(dependent.place.key);
             // A length only if no field can be changed: the input may become a long one.
             let movers = dependent.movers().len();
             (!is_one_sided, movers == 0, movers, dependent.place)
         });
         let mut alike: HashMap<_, usize> = HashMap::new();
         dependents.retain(|dependent| {
-            let count = alike
-                .entry((dependent.place.site, dependent.side, dependent.movers()))
-                .or_default();
+            let count =
+                alike.entry((dependent.place.key, dependent.side, dependent.movers())).or_default();
             *count += 1;
             *count <= MOST_ALIKE
         });
@@ -667,8 +666,8 @@ struct Seen {
 impl Seen {
     fn of(dependent: &Dependent, known: &[u32], log: ComparisonLog<'_>) -> Self {
         let (place, part) = (dependent.place, dependent.part);
-        let mut of_site = log.iter().filter(|comparison| comparison.site == place.site);
-        let seen = of_site.nth(place.occurrence as usize);
+        let mut of_key = log.iter().filter(|comparison| comparison.key() == place.key);
+        let seen = of_key.nth(place.occurrence as usize);
         let operands = seen.and_then(|comparison| numbers(&comparison, part));
         let is_new = seen.is_some_and(|comparison| {
             let is_forward = part.is_some() && operands.is_some_and(|[a, b]| a == b);

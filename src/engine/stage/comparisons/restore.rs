@@ -51,8 +51,8 @@ fn is_undone(old: &Comparison<'_>, new: &Comparison<'_>) -> bool {
 }
 
 pub(super) fn comes_to(log: ComparisonLog<'_>, place: Place) -> bool {
-    let of_site = log.iter().filter(|comparison| comparison.site == place.site);
-    of_site.count() > place.occurrence as usize
+    let of_key = log.iter().filter(|comparison| comparison.key() == place.key);
+    of_key.count() > place.occurrence as usize
 }
 
 /// Whether a changed input left the path of the input where it may be restored.

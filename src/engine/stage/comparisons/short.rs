@@ -21,6 +21,7 @@ use crate::comparison::{ComparisonKind, OwnLog, Place};
 use crate::corpus::{Corpus, SeedId};
 use crate::fuzzer::Fuzzer;
 use crate::fuzzer::door::Door;
+use crate::mutate::lengths::with_lengths;
 use crate::mutate::solve::{Edit, Logged, edits};
 use crate::schedule::Budget;
 use crate::schedule::ledger::Purpose;
@@ -157,31 +158,33 @@ impl ShortRounds {
         input: &[u8],
         log: &OwnLog,
     ) -> (Vec<Edit>, bool) {
+        let lengths = turn.shared.lengths_of(&turn.door.fuzzer().corpus, turn.id);
         let (results, sites) = (&turn.shared.logs.results, &mut self.sites);
         let is_left = |place: Place, kind| {
-            let is_shut = kind == ComparisonKind::Switch || results.is_one_sided(place.site);
-            place.occurrence < MOST_OCCURRENCES && is_shut && sites.is_left(place.site, results)
+            let is_shut = kind == ComparisonKind::Switch || results.is_one_sided(place.key);
+            place.occurrence < MOST_OCCURRENCES && is_shut && sites.is_left(place.key, results)
         };
         let (log, messages) = (log.view(), turn.door.fuzzer().mutation.messages);
         let run = Logged { input, log, colored: input, colored_log: log, messages };
         let mut chosen = edits(run, is_left);
-        let mut of_site = HashMap::<u32, usize>::default();
+        let mut of_key = HashMap::<u32, usize>::default();
         chosen.retain(|edit| {
-            let count = of_site.entry(edit.place.site).or_default();
+            let count = of_key.entry(edit.place.key).or_default();
             *count += 1;
             *count <= MOST_OF_SITE
         });
         let frontier = turn.door.fuzzer().known_frontier();
         let leads = |site| frontier.behind(site) > 0;
-        chosen.sort_by_key(|edit| sites.rank(edit.place.site, leads(edit.place.site)));
+        chosen.sort_by_key(|edit| sites.rank(edit.place.key, leads(edit.place.site)));
         let rest = chosen.split_off(chosen.len().min(MOST_EDITS));
-        let tried: BTreeSet<u32> = chosen.iter().map(|edit| edit.place.site).collect();
-        let cut: BTreeSet<u32> = rest.iter().map(|edit| edit.place.site).collect();
+        let chosen = with_lengths(chosen, input, &lengths);
+        let tried: BTreeSet<u32> = chosen.iter().map(|edit| edit.place.key).collect();
+        let cut: BTreeSet<u32> = rest.iter().map(|edit| edit.place.key).collect();
         // Also a site without a copy of its operands had its try.
-        let all: BTreeSet<u32> = log.iter().map(|one| one.site).collect();
+        let all: BTreeSet<u32> = log.iter().map(|one| one.key()).collect();
         all.into_iter()
-            .filter(|site| tried.contains(site) || !cut.contains(site))
-            .for_each(|site| sites.tried(site));
+            .filter(|key| tried.contains(key) || !cut.contains(key))
+            .for_each(|key| sites.tried(key));
         (chosen, !cut.is_subset(&tried))
     }
 }

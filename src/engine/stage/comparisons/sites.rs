@@ -16,7 +16,8 @@ const MOST_SITES: usize = 1 << 16;
 /// Results of one site that are distinguished.
 const MOST_CASES: usize = 64;
 
-/// The sites that seeds come to. One is shut as long as it has come to one result, or, as a switch, not to all cases.
+/// The keys of comparisons that seeds come to, see [`Comparison::key`](crate::comparison::Comparison::key). One is shut as
+/// long as it has come to one result, or, as a switch, not to all cases.
 #[derive(Clone, Debug, Default, Deserialize, Serialize)]
 #[serde(default)]
 pub(super) struct Sites {
@@ -25,6 +26,9 @@ pub(super) struct Sites {
 
 #[derive(Clone, Debug, Default, Deserialize, Serialize)]
 struct Site {
+    /// Where it is.
+    #[serde(default)]
+    number: u32,
     /// How many seeds come to it.
     inputs: u32,
     tries: u32,
@@ -44,33 +48,37 @@ impl Sites {
     ) {
         let (mut sites, mut last) = (HashMap::default(), None);
         for one in log.iter() {
+            let key = one.key();
             // A loop over the input comes to the same again and again.
-            let now = Some((one.site, one.result()));
+            let now = Some((key, one.result()));
             if now == last {
                 continue;
             }
             last = now;
-            results.learn_site(one.site, one.result());
+            results.learn_key(key, one.result());
             if one.constant != [true; 2] {
-                sites.entry(one.site).or_insert_with(|| match (one.kind, one.b) {
-                    (ComparisonKind::Switch, Operand::Bytes(cases)) => {
-                        (cases.len() / 8 + 1).min(MOST_CASES)
-                    }
-                    _ => 2,
+                sites.entry(key).or_insert_with(|| {
+                    let cases = match (one.kind, one.b) {
+                        (ComparisonKind::Switch, Operand::Bytes(cases)) => {
+                            (cases.len() / 8 + 1).min(MOST_CASES)
+                        }
+                        _ => 2,
+                    };
+                    (one.site, cases)
                 });
             }
         }
-        for (number, cases) in sites {
-            if results.seen(number) >= cases {
-                self.shut.remove(&number);
+        for (key, (number, cases)) in sites {
+            if results.seen(key) >= cases {
+                self.shut.remove(&key);
                 continue;
             }
-            let is_full = self.shut.len() >= MOST_SITES && !self.shut.contains_key(&number);
+            let is_full = self.shut.len() >= MOST_SITES && !self.shut.contains_key(&key);
             if is_full {
                 continue;
             }
-            let site = self.shut.entry(number).or_default();
-            (site.inputs, site.cases) = (site.inputs + 1, cases);
+            let site = self.shut.entry(key).or_default();
+            (site.number, site.inputs, site.cases) = (number, site.inputs + 1, cases);
             site.seeds.push((cost, id));
             site.seeds.sort_by_key(|(cost, id)| (*cost, std::cmp::Reverse(*id)));
             site.seeds.truncate(MOST_SEEDS);
@@ -85,32 +93,32 @@ impl Sites {
         leads: impl Fn(u32) -> bool,
         may_try: impl Fn(SeedId) -> bool,
     ) -> Option<SeedId> {
-        let open = self.shut.iter().filter(|(number, _)| self.is_left(**number, results));
-        let seeds = open.filter_map(|(number, site)| {
+        let open = self.shut.iter().filter(|(key, _)| self.is_left(**key, results));
+        let seeds = open.filter_map(|(key, site)| {
             let (_, id) = site.seeds.iter().find(|(_, id)| may_try(*id))?;
-            let rank = self.rank(*number, leads(*number));
-            Some(((rank, std::cmp::Reverse(*id), *number), *id))
+            let rank = self.rank(*key, leads(site.number));
+            Some(((rank, std::cmp::Reverse(*id), *key), *id))
         });
         seeds.min_by_key(|(key, _)| *key).map(|(_, id)| id)
     }
 
     /// Whether a site is shut and not tried too often. A site that no scan has seen is.
-    pub(super) fn is_left(&self, number: u32, results: &Results) -> bool {
-        match self.shut.get(&number) {
-            Some(site) => site.tries < MOST_TRIES && results.seen(number) < site.cases,
-            None => results.is_one_sided(number),
+    pub(super) fn is_left(&self, key: u32, results: &Results) -> bool {
+        match self.shut.get(&key) {
+            Some(site) => site.tries < MOST_TRIES && results.seen(key) < site.cases,
+            None => results.is_one_sided(key),
         }
     }
 
     /// How soon a site is to be tried: the least first. `leads`: to something.
-    pub(super) fn rank(&self, number: u32, leads: bool) -> (u32, bool, u32) {
-        let site = self.shut.get(&number);
+    pub(super) fn rank(&self, key: u32, leads: bool) -> (u32, bool, u32) {
+        let site = self.shut.get(&key);
         site.map_or((0, !leads, 0), |site| (site.tries, !leads, site.inputs))
     }
 
     /// A round has tried to pass it.
-    pub(super) fn tried(&mut self, number: u32) {
-        if let Some(site) = self.shut.get_mut(&number) {
+    pub(super) fn tried(&mut self, key: u32) {
+        if let Some(site) = self.shut.get_mut(&key) {
             site.tries += 1;
         }
     }
