@@ -977,9 +977,8 @@ mod tests {
     fn bytes_that_add_up_are_chosen_together() {
         // A month and a day in packed decimal digits: the nearest month alone is the wrong one.
         let decimal = |byte: u8| {
-            (byte >> 4 < 10 && byte & 15 < 10)
-                .then(|| byte >> 4)
-                .map(|tens| u64::from(tens * 10 + (byte & 15)))
+            let [tens, ones] = [byte >> 4, byte & 15];
+            (tens < 10 && ones < 10).then_some(u64::from(tens * 10 + ones))
         };
         let day_of_year = |i: &[u8]| {
             let (month, day) = (decimal(i[1])?, decimal(i[2])?);

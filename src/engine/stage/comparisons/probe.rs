@@ -255,7 +255,7 @@ impl Watch {
         all.iter().for_each(|watched| sites[slot(watched.place.site)] = true);
         let [log, _] = logs;
         let base = Rc::new(Base::of(input, colored, log));
-        Ok((!all.is_empty()).then(|| Self { all, by_place, base, sites }))
+        Ok((!all.is_empty()).then_some(Self { all, by_place, base, sites }))
     }
 
     /// Runs another input with its log.
