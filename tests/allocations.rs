@@ -22,7 +22,7 @@ use ffuzz::engine::schedule::{Budget, ScheduleOptions};
 use ffuzz::engine::stage::{Stacks, Stages};
 
 /// Runs until buffers have their size.
-const WARM_UP: u64 = 200_000;
+const WARM_UP: u64 = 600_000;
 
 thread_local! {
     static COUNT: Cell<u64> = const { Cell::new(0) };

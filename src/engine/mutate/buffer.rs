@@ -16,7 +16,7 @@ pub struct Buffer {
     inside: Vec<Length>,
 }
 
-/// With more of them, those of a copy are not kept right.
+/// With so many of them, those of copies are not kept right any more.
 const MOST_LENGTHS: usize = 256;
 
 impl Buffer {
@@ -30,6 +30,8 @@ impl Buffer {
         self.bytes.clear();
         self.bytes.extend_from_slice(input);
         self.lengths.clear();
+        self.lengths.reserve(MOST_LENGTHS);
+        self.inside.reserve(MOST_LENGTHS);
         self.lengths.extend_from_slice(lengths);
     }
 
@@ -76,15 +78,16 @@ impl Buffer {
     /// it are kept right in the copy, too.
     pub(crate) fn insert_copy(&mut self, part: Range<usize>, pos: usize, within: usize) {
         let len = part.len();
-        let copied = self.lengths.len();
-        if copied <= MOST_LENGTHS {
+        if self.lengths.len() < MOST_LENGTHS {
+            let room = MOST_LENGTHS - self.lengths.len();
             let is_inside = |length: &Length| {
                 part.start <= length.at
                     && length.at + length.width <= part.end
                     && (length.at..=part.end).contains(&length.from)
                     && !messages::is_framing(length)
             };
-            self.inside.extend(self.lengths.iter().filter(|length| is_inside(length)));
+            let inside = self.lengths.iter().filter(|length| is_inside(length));
+            self.inside.extend(inside.take(room));
         }
         self.open_gap_within(pos, len, within);
         let to = |place: usize| place - part.start + pos;

@@ -267,25 +267,26 @@ impl Watch {
         logged(turn, origin(turn.id, "copy"), bytes, |log| self.effect(log))
     }
 
-    /// The same for a change of the input that is made good where an equality ends the run.
+    /// The same for a change of the input that is made good where an equality ends the run. True if that was tried.
     fn run_restored<D: Door>(
         &self,
         turn: &mut Turn<'_, D>,
         (input, changed): (&[u8], &mut Vec<u8>),
-    ) -> Result<Effect, D::Error> {
+    ) -> Result<(Effect, bool), D::Error> {
         let effect = self.run(turn, changed)?;
-        let Some((place, log)) = &effect.undone else { return Ok(effect) };
+        let Some((place, log)) = &effect.undone else { return Ok((effect, false)) };
         let pinned = changed_bytes(input, changed);
         let restored =
             restore(turn, (&self.base, *place), (changed, log), (&pinned, LEAST_COPY), "copy")?;
-        Ok(match restored {
+        let effect = match restored {
             Some(Restored { bytes, log, followers, .. }) => {
                 let keeps_places = bytes.len() == input.len();
                 let followers = if keeps_places { followers } else { Vec::new() };
                 Effect { ends: false, followers, ..self.effect(log.view()) }
             }
             None => effect,
-        })
+        };
+        Ok((effect, true))
     }
 
     fn effect(&self, log: ComparisonLog<'_>) -> Effect {
@@ -504,13 +505,14 @@ impl<'a, D: Door> Probe<'a, D> {
             if bytes == *input {
                 return Ok(None);
             }
-            let effect = match may_restore {
+            let seen = match may_restore {
                 true => watch.run_restored(turn, (&input, &mut bytes))?,
-                false => watch.run(turn, &mut bytes)?,
+                false => (watch.run(turn, &mut bytes)?, false),
             };
-            Ok(Some(effect))
+            Ok(Some(seen))
         });
-        let effect = order.await?;
+        let (effect, is_restored) = order.await?;
+        self.restores -= usize::from(is_restored);
         for follower in &effect.followers {
             self.follows[follower.clone()].fill(true);
         }
