@@ -12,7 +12,8 @@ use super::{Comparison, ComparisonKind, ComparisonLog};
 #[derive(Clone, Copy, Debug, Deserialize, Eq, Hash, Ord, PartialEq, PartialOrd, Serialize)]
 pub struct Place {
     pub site: u32,
-    /// See [`Comparison::key`].
+    /// See [`Comparison::key`]; 0 in the state of an older version.
+    #[serde(default)]
     pub key: u32,
     /// How many with this key stand before it in the log.
     pub occurrence: u32,
