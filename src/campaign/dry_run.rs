@@ -109,7 +109,7 @@ impl Campaign {
         Ok((starts, known))
     }
 
-    /// What a target with a socket does with it is told before the first run.
+    /// Reports how a target with a socket uses it, from one run of the first seed.
     fn show_first_session(&mut self, seed: &[u8]) -> Result<(), CampaignError> {
         let file = self.outside.output.add_input_path();
         let session = sessions::as_list(seed, self.options.seeds.separator.as_deref());

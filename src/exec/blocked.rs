@@ -11,7 +11,7 @@ use ffuzz_mutators::Mutators;
 use ffuzz_sys::process::{self, Listening};
 use ffuzz_sys::traced::TraceStop;
 
-/// The run that is looked at takes as long, at least and at most: a start may be slow, a user waits.
+/// Minimum and maximum time of the observed run: a start may be slow, and a user waits.
 const LIMITS: (Duration, Duration) = (Duration::from_millis(500), Duration::from_secs(5));
 
 /// The same for the target of a campaign, whose runs may take `timeout`. Only a hint depends on it.

@@ -206,7 +206,7 @@ pub fn end_abandoned(variable: &str, value: &OsStr) -> usize {
             && SAME_PLACE.iter().all(is_same)
             && environment().split(|byte| *byte == 0).any(|entry| entry == wanted)
     };
-    // The descriptor comes first: it stays with the process that was looked at.
+    // The descriptor comes first: it stays with the process that was checked.
     let open = |pid| pidfd(pid).filter(|_| is_abandoned(pid)).map(|process| (pid, process));
     let found: Vec<_> = numbers("/proc").filter_map(open).collect();
     for (_, process) in &found {

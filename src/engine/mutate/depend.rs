@@ -22,7 +22,7 @@ const WIDEST: usize = 8;
 const SINGLE: usize = 4;
 /// Bytes that a descent tries all values of.
 const FEW: usize = 8;
-/// Numbers in text that are looked at for one operand.
+/// Maximum numbers in text that one operand is a sum of.
 const MOST_NUMBERS: usize = 8;
 /// Bytes that are added up, and sums that are tried.
 const MOST_ADDED: usize = 4;

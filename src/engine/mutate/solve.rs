@@ -23,6 +23,8 @@ const MOST_SEARCHED: usize = 32 << 20;
 const DIGITS: usize = 20;
 /// Bytes that are looked for as pairs of hexadecimal digits.
 const FEWEST_PAIRS: usize = 2;
+/// Maximum bytes of the input per pair, with what separates pairs.
+const BYTES_OF_PAIR: usize = 4;
 /// Longest operand that is also written as in a URL, or with hexadecimal digits.
 const LONGEST_ESCAPED: usize = 64;
 /// Lengths of memory that are tried where more was logged than is compared, and places for each.
@@ -68,8 +70,8 @@ impl Edit {
 pub struct Logged<'a> {
     pub input: &'a [u8],
     pub log: ComparisonLog<'a>,
-    /// The same input with other bytes where they decide nothing, and its log: so a copy is told from what only looks
-    /// like one. As long as the input.
+    /// The same input with other bytes where they decide nothing, and its log, which distinguish a copy from equal bytes
+    /// elsewhere. As long as the input.
     pub colored: &'a [u8],
     pub colored_log: ComparisonLog<'a>,
     /// Inputs are lists of messages.
@@ -279,7 +281,7 @@ impl Solver<'_> {
         for at in self.find(hexadecimal_pairs(first).as_bytes(), true) {
             let mut digits = hexadecimal_pairs(to).into_bytes().into_iter().peekable();
             let mut written = Vec::new();
-            for byte in &self.input[at..] {
+            for byte in self.input[at..].iter().take(to.len() * BYTES_OF_PAIR) {
                 match byte.is_ascii_hexdigit() {
                     true => written.extend(digits.next()),
                     false => written.push(*byte),

@@ -134,8 +134,8 @@ impl Shared {
         self.lengths_in(corpus, id, &corpus[id].data)
     }
 
-    /// Numbers that count other bytes of an input, which was made of the seed or is it: those of the seed, or, until that
-    /// was looked at, of one that it was made of, as far as they stand in the input.
+    /// Numbers that count other bytes of `input`, which is the seed or was made of it: those of the seed, or, as long as
+    /// they are not known, of its closest ancestor that has some, as far as they stand in the input.
     pub(super) fn lengths_in(&self, corpus: &Corpus, id: SeedId, input: &[u8]) -> Vec<Length> {
         let known = lineage(corpus, id).find_map(|id| Some((id, self.lengths.get(&id)?)));
         let Some((of, known)) = known else { return Vec::new() };

@@ -24,8 +24,8 @@ const EVERY: u64 = 256;
 /// Of the runs that time out, because each costs as much time again.
 const EVERY_HANG: u64 = 16;
 
-/// A run that times out is looked at if it is that much faster without breakpoints: they cost some time, and so does a
-/// busy machine.
+/// Factor by which a run that timed out has to be faster without breakpoints to be examined: they cost some time, and
+/// so does a busy machine.
 const SLOWER: u32 = 4;
 
 /// What the breakpoints of a whole program take at most, once each.

@@ -160,7 +160,7 @@ impl Session {
         (0..talk.len()).filter(|at| begins(*at)).count()
     }
 
-    /// What the user is told of the first run.
+    /// Describes the first run for the user.
     pub(super) fn describe(&self, net: &NetOptions, seed: &[u8], exit: ExitKind) -> FirstSession {
         let refused = self.events.iter().find_map(|event| match event {
             Event::Refused { what } => Some(what.clone()),
