@@ -221,6 +221,18 @@ pub struct OwnLog {
     is_partial: bool,
 }
 
+#[cfg(test)]
+impl OwnLog {
+    /// Equalities of two integers of four bytes: site and operands.
+    pub(crate) fn of_equalities(entries: &[(u32, u64, u64)]) -> Self {
+        let mut log = Self::default();
+        for (site, a, b) in entries {
+            log.add_variables(*site, ComparisonKind::Equal, 4, *a, *b);
+        }
+        log
+    }
+}
+
 impl OwnLog {
     /// See [`ComparisonLog::is_partial`].
     #[must_use]

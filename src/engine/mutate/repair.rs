@@ -285,24 +285,21 @@ mod tests {
     use crate::comparison::OwnLog;
     use proptest::prelude::*;
 
-    fn log(entries: &[(u32, u64, u64)]) -> OwnLog {
-        let mut log = OwnLog::default();
-        for (site, a, b) in entries {
-            log.add_variables(*site, ComparisonKind::Equal, 4, *a, *b);
-        }
-        log
-    }
-
     #[test]
     fn fields_are_suspected_where_equal_operands_stand_in_the_input() {
         let input = b"..\x12\x34\x56\x78..\x00\x00\x00\x07";
-        let own = log(&[(1, 0x1234_5678, 0x1234_5678), (2, 0, 0), (3, 0x9999, 0x9999), (4, 1, 2)]);
+        let own = OwnLog::of_equalities(&[
+            (1, 0x1234_5678, 0x1234_5678),
+            (2, 0, 0),
+            (3, 0x9999, 0x9999),
+            (4, 1, 2),
+        ]);
         let mut repairs = Repairs::default();
         let suspects = repairs.suspects(own.view(), input);
         assert_eq!(suspects.len(), 1, "{suspects:?}");
         assert_eq!((&*suspects[0].at, suspects[0].encoding), (&[2][..], Encoding::Big(4)));
         // A small number may be a length, of which the width is not known.
-        let length = log(&[(2, 7, 7)]);
+        let length = OwnLog::of_equalities(&[(2, 7, 7)]);
         let suspects = repairs.suspects(length.view(), input);
         let encodings: Vec<_> = suspects.iter().map(|suspect| suspect.encoding).collect();
         assert_eq!(encodings, [Encoding::Big(4), Encoding::Big(2)]);
@@ -317,7 +314,7 @@ mod tests {
         let input = b"name 0001750\0 x3e8 1000 03E8*2A";
         let repairs = Repairs::default();
         let found = |value| -> Vec<(usize, usize, Encoding)> {
-            let own = log(&[(1, value, value)]);
+            let own = OwnLog::of_equalities(&[(1, value, value)]);
             let suspects = repairs.suspects(own.view(), input);
             suspects.iter().map(|one| (one.at[0], one.len, one.encoding)).collect()
         };
@@ -326,7 +323,7 @@ mod tests {
         let (lower, upper) = (digits(16, 3, false), digits(16, 4, true));
         assert_eq!(found(1000), [(19, 4, decimal), (5, 7, octal), (15, 3, lower), (24, 4, upper)]);
         assert_eq!(found(0x2a), [(29, 2, digits(16, 2, true))]);
-        let own = log(&[(1, 0, 0)]);
+        let own = OwnLog::of_equalities(&[(1, 0, 0)]);
         let zero = repairs.suspects(own.view(), b"AB*00..");
         assert!(
             zero.iter().all(|one| (one.at[0], one.len) == (3, 2)) && zero.len() == 4,
@@ -339,29 +336,34 @@ mod tests {
         let mut repairs = Repairs::default();
         repairs.add(1, Field { side: 1, encoding: octal, at: 5 });
         let mut input = *input;
-        assert!(repairs.repair(log(&[(1, 0o7070, 1000)]).view(), &mut input));
+        assert!(repairs.repair(OwnLog::of_equalities(&[(1, 0o7070, 1000)]).view(), &mut input));
         assert_eq!(&input[..13], b"name 0007070\0");
     }
 
     #[test]
     fn fields_get_what_was_calculated_one_after_the_other() {
         let mut repairs = Repairs::default();
-        assert!(repairs.is_empty() && !repairs.concern(log(&[(7, 1, 2)]).view()));
+        assert!(repairs.is_empty() && !repairs.concern(OwnLog::of_equalities(&[(7, 1, 2)]).view()));
         repairs.add(7, Field { side: 1, encoding: Encoding::Little(4), at: 0 });
         let mut input = *b"a\x01\x00\x00\x00b\x01\x00\x00\x00";
-        let own = log(&[(7, 0x6463_6261, 1), (7, 5, 5), (9, 1, 3), (7, 0x3231_3039, 1)]);
+        let own = OwnLog::of_equalities(&[
+            (7, 0x6463_6261, 1),
+            (7, 5, 5),
+            (9, 1, 3),
+            (7, 0x3231_3039, 1),
+        ]);
         assert!(repairs.concern(own.view()) && repairs.repair(own.view(), &mut input));
         assert_eq!(&input, b"aabcdb9012");
         let mut second = *b"abcd..abcd";
-        let own = log(&[(7, 0x6463_6261, 0x6463_6261), (7, 5, 0x6463_6261)]);
+        let own = OwnLog::of_equalities(&[(7, 0x6463_6261, 0x6463_6261), (7, 5, 0x6463_6261)]);
         assert!(repairs.repair(own.view(), &mut second));
         assert_eq!(&second, b"abcd..\x05\0\0\0");
         // Where it usually is, rather than where the same bytes come first.
         repairs.add(8, Field { side: 0, encoding: Encoding::Big(2), at: 5 });
         let mut third = *b"..\0\x02.\0\x02";
-        assert!(repairs.repair(log(&[(8, 2, 3)]).view(), &mut third));
+        assert!(repairs.repair(OwnLog::of_equalities(&[(8, 2, 3)]).view(), &mut third));
         assert_eq!(&third, b"..\0\x02.\0\x03");
-        assert!(!repairs.repair(log(&[(7, 6, 6)]).view(), &mut input));
+        assert!(!repairs.repair(OwnLog::of_equalities(&[(7, 6, 6)]).view(), &mut input));
         assert_eq!(&input, b"aabcdb9012");
     }
 
@@ -371,7 +373,7 @@ mod tests {
             let mut repairs = Repairs::default();
             repairs.add(1, Field { side: 0, encoding: Encoding::Big(len), at: len });
             let mut repaired = input.clone();
-            let changed = repairs.repair(log(&[(1, a, b), (1, b, a)]).view(), &mut repaired);
+            let changed = repairs.repair(OwnLog::of_equalities(&[(1, a, b), (1, b, a)]).view(), &mut repaired);
             prop_assert_eq!(repaired.len(), input.len());
             prop_assert!(changed || repaired == input);
         }

@@ -141,21 +141,12 @@ pub(super) fn changed_bytes(before: &[u8], after: &[u8]) -> Vec<Range<usize>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::comparison::ComparisonKind;
-
-    fn log(entries: &[(u32, u64, u64)]) -> OwnLog {
-        let mut log = OwnLog::default();
-        for (site, a, b) in entries {
-            log.add_variables(*site, ComparisonKind::Equal, 4, *a, *b);
-        }
-        log
-    }
 
     #[test]
     fn runs_part_at_the_last_equality_before_their_paths_do() {
-        let before = log(&[(1, 7, 7), (2, 5, 6), (1, 8, 8), (3, 1, 2)]);
+        let before = OwnLog::of_equalities(&[(1, 7, 7), (2, 5, 6), (1, 8, 8), (3, 1, 2)]);
         let at = |entries: &[(u32, u64, u64)]| {
-            let parting = parting(before.view(), log(entries).view());
+            let parting = parting(before.view(), OwnLog::of_equalities(entries).view());
             parting.map(|parting| (parting.place.site, parting.place.occurrence, parting.common))
         };
         assert_eq!(at(&[(1, 7, 7), (2, 5, 6), (1, 8, 9)]), Some((1, 1, 3)));
