@@ -20,6 +20,7 @@ pub mod cmin;
 pub use ffuzz_crashes as crashes;
 pub use ffuzz_disk as disk;
 pub use ffuzz_fleet as fleet;
+pub use ffuzz_report as report;
 
 pub mod campaign;
 pub use ffuzz_compiler as compiler;

@@ -55,7 +55,7 @@ pub(super) fn run(program: &str, words: Vec<OsString>) -> Result<ExitCode, Failu
         () if args.comparisons => comparisons::run(&mut args, &environment),
         () if args.blocks => blocks::run(&args, &environment),
         () if args.messages => messages::run(&mut args, &environment),
-        () if args.lcov => lines::run(&args, &environment),
+        () if args.shows_source() => lines::run(&args, &environment),
         () if args.blockers => blockers::run(&args, &environment),
         () if args.runs_files() => run_all(&args, &environment),
         () => run_once(&mut args, &environment),

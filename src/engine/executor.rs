@@ -264,6 +264,11 @@ pub trait TargetInfo {
         None
     }
 
+    /// Address and number of each counter of one of these files, ascending; None if the file has a table of them itself.
+    fn counter_addresses(&self, _file: &Path) -> Option<Vec<(u64, usize)>> {
+        None
+    }
+
     /// The control flow of these files, as far as that is known, and the files whose table of it is damaged. Reads those
     /// files.
     fn flow(&self) -> (Vec<FunctionFlow>, Vec<PathBuf>) {

@@ -472,6 +472,10 @@ impl TargetInfo for ForkServer {
         self.counter_places.borrow_mut().of(counter, &self.modules(), counted)
     }
 
+    fn counter_addresses(&self, file: &Path) -> Option<Vec<(u64, usize)>> {
+        self.setup.way().counters(file).map(|counted| counted.counters)
+    }
+
     fn flow(&self) -> (Vec<FunctionFlow>, Vec<PathBuf>) {
         flow::read(&self.modules(), |path| self.setup.way().counters(path))
     }

@@ -8,6 +8,7 @@ mod common;
 mod afl_suite;
 mod blocks;
 mod cmin;
+mod lines;
 mod outputs;
 mod picker;
 mod showdsf;

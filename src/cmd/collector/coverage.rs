@@ -9,8 +9,9 @@ use std::time::Duration;
 use super::{Failure, SourceArgs, read, say};
 use crate::cmd::tool::{self, Scratch, TargetArgs, ToolTarget};
 use crate::crashes::collector::coverage::SourceCoverage;
-use crate::crashes::collector::{self, MeasureError, Settings, SourceFacts};
+use crate::crashes::collector::{self, Settings, SourceFacts};
 use crate::disk::{find, inputs};
+use crate::report::survey::{Survey, SurveyError};
 use crate::sys::remedy::Remedy;
 
 /// Entries of a queue were quicker once.
@@ -37,8 +38,8 @@ pub(super) fn send(
     Ok(ExitCode::SUCCESS)
 }
 
-impl From<MeasureError> for Failure {
-    fn from(error: MeasureError) -> Self {
+impl From<SurveyError> for Failure {
+    fn from(error: SurveyError) -> Self {
         Self::of(&error)
     }
 }
@@ -68,12 +69,19 @@ fn measured(
     tool::exit_on_signals(&[&scratch], None);
     let mut target = ToolTarget::new(&args, &scratch, TIMEOUT).start(&tool::environment(false))?;
     let ended = |path: &Path, exit| tool::report(exit, Some(path), false);
-    let measured = collector::measure(&mut target, Path::new(&args.command[0]), &inputs, ended)?;
+    let mut survey = Survey::new(target.info());
+    survey.check_lines(Path::new(&args.command[0]))?;
+    survey.run(&mut target, &inputs, ended)?;
     tool::print_messages(&mut target, false);
-    for error in &measured.skipped {
+    for error in survey.skipped() {
         say(program, &format!("warning: skipped: {error} ({})", error.remedy()));
     }
-    let coverage = measured.below(root)?;
+    let source = survey.source_below(root)?;
+    let files = source.files.iter().map(|file| {
+        let lines = file.each_line().map(|(line, run)| (line, run.inputs));
+        (file.path.as_str(), lines)
+    });
+    let coverage = SourceCoverage::of(files, root);
     let (files, (lines, all), inputs) = (coverage.files.len(), coverage.lines(), inputs.len());
     say(program, &format!("{inputs} inputs reach {lines} of {all} lines in {files} files"));
     Ok(coverage)

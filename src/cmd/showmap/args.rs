@@ -22,6 +22,7 @@ use crate::cmd::tool::{NativeArgs, TargetArgs};
                   ffuzz-showmap -C -i out/queue -o /dev/null --save-coverage state -- ./target\n  \
                   ffuzz-showmap --tokens -o words.dict -- ./target\n  \
                   ffuzz-showmap --comparisons -o - -- ./target < input\n  \
+                  ffuzz-showmap --lines -i out/default/queue -- ./target\n  \
                   ffuzz-showmap --lcov -i out/default/queue -o lcov.info -- ./target\n  \
                   ffuzz-showmap --blockers -i out/default/queue -- ./target\n  \
                   ffuzz-showmap --messages --net tcp:80 -- ./server < input\n  \
@@ -29,7 +30,7 @@ use crate::cmd::tool::{NativeArgs, TargetArgs};
 )]
 pub(super) struct Args {
     /// File for the edges, one line `index:class` per edge, or - for stdout; with -i a folder
-    #[arg(short, value_name = "FILE", required_unless_present_any = ["streams", "tokens", "blockers", "blocks", "messages"])]
+    #[arg(short, value_name = "FILE", required_unless_present_any = ["streams", "tokens", "blockers", "blocks", "messages", "source"])]
     output: Option<PathBuf>,
     /// Run all files of this folder and its subfolders
     #[arg(short, value_name = "DIR")]
@@ -54,11 +55,21 @@ pub(super) struct Args {
     /// out; nothing is run
     #[arg(long, conflicts_with_all = ["input", "list", "streams", "tokens", "comparisons", "blockers", "at_file"])]
     pub(super) blocks: bool,
-    /// With -i: print how many of the files reach each line of the source, in lcov's format, instead of edges
-    #[arg(long, conflicts_with_all = ["streams", "tokens", "comparisons", "blockers", "blocks", "at_file", "collect"])]
+    /// With -i: print how many lines and functions of each source file are reached, instead of edges; with the end of
+    /// a file's path its lines, each with the number of inputs that reach it (~: it follows from other lines)
+    #[arg(long, value_name = "FILE", num_args = 0..=1, require_equals = true, group = "source",
+          conflicts_with_all = ["streams", "tokens", "comparisons", "blockers", "blocks", "at_file", "collect"])]
+    pub(super) lines: Option<Option<String>>,
+    /// With -i: print the lines and functions that the files reach in lcov's format, instead of edges
+    #[arg(long, group = "source",
+          conflicts_with_all = ["streams", "tokens", "comparisons", "blockers", "blocks", "at_file", "collect"])]
     pub(super) lcov: bool,
+    /// The same in Cobertura's format
+    #[arg(long, group = "source",
+          conflicts_with_all = ["streams", "tokens", "comparisons", "blockers", "blocks", "at_file", "collect"])]
+    pub(super) cobertura: bool,
     /// With --net: print the messages of a run and the answers, instead of edges
-    #[arg(long, conflicts_with_all = ["input", "list", "streams", "tokens", "comparisons", "blockers", "blocks", "lcov", "collect"])]
+    #[arg(long, conflicts_with_all = ["input", "list", "streams", "tokens", "comparisons", "blockers", "blocks", "source", "collect"])]
     pub(super) messages: bool,
     /// With -i: merge the edges of all files into one output file
     #[arg(short = 'C')]
@@ -120,6 +131,11 @@ impl Args {
         self.input.is_some() || self.list.is_some()
     }
 
+    /// The source is shown instead of edges.
+    pub(super) fn shows_source(&self) -> bool {
+        self.lines.is_some() || self.lcov || self.cobertura
+    }
+
     /// Refuses combinations that have no meaning.
     pub(super) fn check(&self) -> Result<(), Failure> {
         TargetArgs::refuse(&[(self.coresight, "-A (CoreSight) is not supported")])?;
@@ -139,9 +155,14 @@ impl Args {
             let cause = "--blockers compares the runs of many inputs, and none are given";
             return Err(Failure::new(cause, "name their folder with -i, or a list with -I"));
         }
-        if self.lcov && !self.runs_files() {
-            let cause = "--lcov shows which lines files reach, and none are given";
+        if self.shows_source() && !self.runs_files() {
+            let cause =
+                "--lines, --lcov and --cobertura show which lines files reach, and none are given";
             return Err(Failure::new(cause, "name their folder with -i, or a list with -I"));
+        }
+        if self.shows_source() && self.json && self.lines != Some(None) {
+            let cause = "--json is a form of --lines without a file";
+            return Err(Failure::new(cause, "--lines --json has the lines of all files"));
         }
         let forms = [self.binary, self.cmin, self.json].into_iter().filter(|form| *form);
         if forms.count() > 1 || (self.dsf && (self.binary || self.cmin)) {

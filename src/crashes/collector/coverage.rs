@@ -2,12 +2,9 @@
 //! Coveralls; written as the server's tree of folders.
 
 use std::collections::BTreeMap;
-use std::fmt::Write as _;
 use std::path::Path;
 
 use serde_json::{Value, json};
-
-use ffuzz_exec::lines::Reached;
 
 /// Executions of each line of each file; None where no code is.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
@@ -45,23 +42,25 @@ impl SourceCoverage {
         Ok(coverage)
     }
 
-    /// Of the files below `root`, whose paths become relative to it.
+    /// Of lines with code, each with the number of its inputs.
     #[must_use]
-    pub fn of(reached: &Reached, root: &Path) -> Self {
-        let lines = |lines: &BTreeMap<u32, u64>| {
+    pub fn of<'a, L>(files: impl Iterator<Item = (&'a str, L)>, root: &Path) -> Self
+    where
+        L: Iterator<Item = (u32, u64)>,
+    {
+        let counts = |lines: L| {
             let mut counts = Vec::new();
             for (line, count) in lines {
-                let Some(index) = (*line as usize).checked_sub(1).filter(|at| *at < MAX_LINES)
+                let Some(index) = (line as usize).checked_sub(1).filter(|at| *at < MAX_LINES)
                 else {
                     continue;
                 };
                 counts.resize(index, None);
-                counts.push(Some(*count));
+                counts.push(Some(count));
             }
             counts
         };
-        let inside = reached.iter().filter(|(path, _)| Path::new(path).starts_with(root));
-        let files = inside.map(|(path, reached)| (below(path, root), lines(reached)));
+        let files = files.map(|(path, lines)| (below(path, root), counts(lines)));
         Self { files: files.collect(), ..Self::default() }
     }
 
@@ -70,23 +69,6 @@ impl SourceCoverage {
     pub fn lines(&self) -> (usize, usize) {
         let lines = || self.files.values().flatten().flatten();
         (lines().filter(|count| **count > 0).count(), lines().count())
-    }
-
-    /// lcov's tracefile: `SF`, `DA`, `LF` and `LH` of each file.
-    #[must_use]
-    pub fn lcov(&self) -> String {
-        let mut text = String::new();
-        for (path, lines) in &self.files {
-            let _ = writeln!(text, "TN:\nSF:{}", path.escape_debug());
-            let known = lines.iter().zip(1..).filter_map(|(count, line)| Some(((*count)?, line)));
-            let known: Vec<(u64, usize)> = known.collect();
-            for (count, line) in &known {
-                let _ = writeln!(text, "DA:{line},{count}");
-            }
-            let reached = known.iter().filter(|(count, _)| *count > 0).count();
-            let _ = writeln!(text, "LF:{}\nLH:{reached}\nend_of_record", known.len());
-        }
-        text
     }
 
     /// The server's tree, with sums at every folder.
@@ -235,22 +217,10 @@ mod tests {
     }
 
     #[test]
-    fn lcov_is_written_as_it_is_read() {
-        let coverage = SourceCoverage::parse(LCOV, Path::new("")).expect("lcov");
-        let text = coverage.lcov();
-        assert!(text.contains("SF:/src/b.c\nDA:1,0\nDA:2,0\nDA:3,3\nLF:3\nLH:1\nend_of_record\n"));
-        assert_eq!(SourceCoverage::parse(&text, Path::new("")).as_ref(), Ok(&coverage));
-    }
-
-    #[test]
     fn what_was_reached_below_the_root_is_kept() {
-        let file =
-            |path: &str, lines: &[(u32, u64)]| (path.to_owned(), lines.iter().copied().collect());
-        let reached = Reached::from([
-            file("/src/a/x.c", &[(0, 1), (2, 5), (4, 0), (u32::MAX, 1)]),
-            file("/usr/include/y.h", &[(1, 1)]),
-        ]);
-        let coverage = SourceCoverage::of(&reached, Path::new("/src"));
+        let lines = [(0, 1), (2, 5), (4, 0), (u32::MAX, 1)];
+        let files = [("/src/a/x.c", lines.into_iter())].into_iter();
+        let coverage = SourceCoverage::of(files, Path::new("/src"));
         assert_eq!(coverage.files["a/x.c"], [None, Some(5), None, Some(0)]);
         assert_eq!((coverage.files.len(), coverage.lines()), (1, (1, 2)));
     }

@@ -6,7 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
-use iced_x86::{ConditionCode, FlowControl};
+use iced_x86::{ConditionCode, FlowControl, Mnemonic};
 
 use super::program::{Function, Last, decoder};
 use ffuzz_engine::coverage::flow::{BlockFlow, FunctionFlow, dominators};
@@ -15,7 +15,9 @@ use ffuzz_engine::coverage::flow::{BlockFlow, FunctionFlow, dominators};
 #[derive(Debug)]
 pub(super) struct Stretch {
     pub(super) range: Range<u64>,
-    /// It was reached if one of these counters has moved.
+    /// Its own counter.
+    pub(super) counter: Option<usize>,
+    /// It was reached if one of these counters has moved, the own one among them.
     pub(super) counters: Vec<usize>,
 }
 
@@ -31,12 +33,12 @@ struct Block {
 /// The stretches of a function.
 pub(super) fn stretches(function: &Function<'_>, is_x86: bool, last: &Last) -> Vec<Stretch> {
     if function.counters.is_empty() {
-        return vec![Stretch { range: function.range.clone(), counters: vec![] }];
+        return vec![Stretch { range: function.range.clone(), counter: None, counters: vec![] }];
     }
     let blocks = if is_x86 { blocks(function, last) } else { counted_only(function) };
     let evidence = evidence(&blocks);
-    let ranges = blocks.into_iter().map(|block| block.range);
-    ranges.zip(evidence).map(|(range, counters)| Stretch { range, counters }).collect()
+    let stretch = |(Block { range, counter, .. }, counters)| Stretch { range, counter, counters };
+    blocks.into_iter().zip(evidence).map(stretch).collect()
 }
 
 /// Addresses of the calls in a function, or of the jumps that replace one, and what they lead to.
@@ -95,7 +97,8 @@ fn counted_only(function: &Function<'_>) -> Vec<Block> {
 /// ways lead through it, or from which all ways lead to it.
 fn evidence(blocks: &[Block]) -> Vec<Vec<usize>> {
     let after: Vec<&[usize]> = blocks.iter().map(|block| &*block.after).collect();
-    let (dominators, mut evidence) = (dominators(&after), vec![Vec::new(); blocks.len()]);
+    let (earlier, later) = (dominators(&after), postdominators(&after));
+    let mut evidence = vec![Vec::new(); blocks.len()];
     for (index, block) in blocks.iter().enumerate() {
         let Some(counter) = block.counter else { continue };
         let mut waiting = vec![index];
@@ -104,16 +107,26 @@ fn evidence(blocks: &[Block]) -> Vec<Vec<usize>> {
                 continue;
             }
             evidence[index].push(counter);
-            let only = match blocks[index].after[..] {
-                [only] => Some(only),
-                _ => None,
-            };
-            let implied = [only, dominators[index]].into_iter().flatten();
+            let implied = [later[index], earlier[index]].into_iter().flatten();
             // A block with a counter needs no other, and covers the blocks after it.
             waiting.extend(implied.filter(|other| blocks[*other].counter.is_none()));
         }
     }
     evidence
+}
+
+/// For each block the first one that every way from it to an end of the function leads through.
+fn postdominators(after: &[&[usize]]) -> Vec<Option<usize>> {
+    // All ends lead to one block more, where the ways begin that lead back.
+    let mut before = vec![Vec::new(); after.len() + 1];
+    let (end, blocks) = before.split_at_mut(1);
+    for (block, after) in after.iter().enumerate() {
+        after.iter().for_each(|to| blocks[*to].push(block + 1));
+        end[0].extend(after.is_empty().then_some(block + 1));
+    }
+    let before: Vec<&[usize]> = before.iter().map(|before| &**before).collect();
+    let found = dominators(&before).into_iter().skip(1);
+    found.map(|block| block.and_then(|block| block.checked_sub(1))).collect()
 }
 
 /// Where a block ends, and what may come then.
@@ -184,7 +197,22 @@ fn blocks(function: &Function<'_>, last: &Last) -> Vec<Block> {
         let counter = counters.get(start).copied();
         Block { range: *start..end, counter, after }
     };
-    starts.iter().enumerate().map(block).collect()
+    let mut blocks: Vec<Block> = starts.iter().enumerate().map(block).collect();
+    // What fills the room before a loop is no way to it.
+    let reached: BTreeSet<usize> = blocks.iter().flat_map(|block| block.after.clone()).collect();
+    for (index, block) in blocks.iter_mut().enumerate().skip(1) {
+        if !reached.contains(&index) && is_filling(function, &block.range) {
+            block.after.clear();
+        }
+    }
+    blocks
+}
+
+/// Instructions that do nothing.
+fn is_filling(function: &Function<'_>, range: &Range<u64>) -> bool {
+    let place = |address: u64| (address - function.range.start) as usize;
+    let code = function.code.get(place(range.start)..place(range.end)).unwrap_or_default();
+    decoder(code, range.start).iter().all(|instruction| instruction.mnemonic() == Mnemonic::Nop)
 }
 
 #[cfg(test)]
@@ -214,10 +242,10 @@ mod tests {
     #[test]
     fn a_block_without_a_counter_was_reached_if_what_only_it_leads_to_was() {
         let found = found(vec![(0, 0), (9, 1), (12, 2)]);
-        // f() follows from g() and from h(), and so does end().
+        // f() follows from g() and from h(); end() from all, as every way leads there.
         let expected = [(0, vec![0]), (4, vec![1, 2]), (9, vec![1]), (12, vec![2])];
         assert_eq!(found[..4], expected);
-        assert_eq!(found[4], (14, vec![1, 2]));
+        assert_eq!(found[4], (14, vec![0, 1, 2]));
     }
 
     #[test]

@@ -5,14 +5,16 @@
 //! machine code, so that lines without a counter are neither reported as reached nor skipped.
 
 mod flow;
+mod map;
 mod places;
 mod program;
 mod source;
 
+pub use map::{Covered, FunctionFacts, LineFacts, LineMap};
 pub(super) use places::CounterPlaces;
 pub use places::Places;
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 use std::io;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -24,9 +26,6 @@ use flow::Stretch;
 use program::ElfProgram;
 pub(super) use program::{decoder, table};
 pub(super) use source::{Frame, Source, written};
-
-/// How many inputs have reached each line of each file, 0 included.
-pub type Reached = BTreeMap<String, BTreeMap<u32, u64>>;
 
 /// Why the lines of a program are unknown.
 #[derive(Debug, thiserror::Error, Diagnostic)]
@@ -107,22 +106,6 @@ pub(super) fn functions_of(
     functions.filter(is_known).map(flow).collect()
 }
 
-/// The lines of one program or shared library, and how many inputs have reached each.
-#[derive(Debug)]
-pub struct LineMap {
-    path: PathBuf,
-    counters: usize,
-    functions: Vec<FunctionLines>,
-    source: Source,
-}
-
-#[derive(Debug)]
-struct FunctionLines {
-    /// All of its counters lie in between.
-    counters: Range<usize>,
-    stretches: Vec<(Stretch, u64)>,
-}
-
 /// What is known of the counters of a file that no compiler has given any.
 #[derive(Debug, Default)]
 pub struct FileCounters {
@@ -149,69 +132,5 @@ fn with_file<T>(
     match program {
         Some(program) => read(&file, program),
         None => Err(LinesError::NoTable { path: path.to_owned() }),
-    }
-}
-
-impl LineMap {
-    pub fn read(path: &Path) -> Result<Self, LinesError> {
-        with_file(path, None, |file, program| {
-            let source = Source::read(file);
-            if source.is_empty() {
-                return Err(LinesError::NoLines { path: path.to_owned() });
-            }
-            let functions = stretches(&program).into_iter().map(|stretches| {
-                let numbers = stretches.iter().flat_map(|stretch| stretch.counters.iter().copied());
-                let counters =
-                    numbers.clone().min().unwrap_or(0)..numbers.max().map_or(0, |n| n + 1);
-                FunctionLines {
-                    counters,
-                    stretches: stretches.into_iter().map(|it| (it, 0)).collect(),
-                }
-            });
-            Ok(Self {
-                path: path.to_owned(),
-                counters: program.pcs.len(),
-                functions: functions.collect(),
-                source,
-            })
-        })
-    }
-
-    /// Number of its counters.
-    #[must_use]
-    pub fn counters(&self) -> usize {
-        self.counters
-    }
-
-    /// Adds a run: `edges` are the program's counters after it.
-    pub fn add(&mut self, edges: &[u8]) -> Result<(), LinesError> {
-        if edges.len() != self.counters {
-            let (found, expected) = (self.counters, edges.len());
-            return Err(LinesError::Changed { path: self.path.clone(), found, expected });
-        }
-        for function in &mut self.functions {
-            if edges[function.counters.clone()].iter().all(|count| *count == 0) {
-                continue;
-            }
-            for (stretch, count) in &mut function.stretches {
-                *count += u64::from(stretch.counters.iter().any(|number| edges[*number] > 0));
-            }
-        }
-        Ok(())
-    }
-
-    /// Adds its lines; a line of several stretches has the count of the most frequent one.
-    pub fn collect(&self, reached: &mut Reached) {
-        for (stretch, count) in self.functions.iter().flat_map(|function| &function.stretches) {
-            for (file, line) in self.source.within(&stretch.range) {
-                if !reached.contains_key(&*file) {
-                    reached.insert(file.clone().into_owned(), BTreeMap::new());
-                }
-                if let Some(lines) = reached.get_mut(&*file) {
-                    let known = lines.entry(line).or_default();
-                    *known = *count.max(known);
-                }
-            }
-        }
     }
 }

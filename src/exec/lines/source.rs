@@ -50,15 +50,39 @@ impl Source {
 
     /// Files and lines of a stretch of code, in the order of the code.
     pub(crate) fn within(&self, range: &Range<u64>) -> impl Iterator<Item = (Cow<'_, str>, u32)> {
+        self.rows(range).map(|(_, file, line)| (file, line))
+    }
+
+    /// The same, each with the address of its code.
+    pub(crate) fn rows(
+        &self,
+        range: &Range<u64>,
+    ) -> impl Iterator<Item = (u64, Cow<'_, str>, u32)> {
         let context = self.context.as_ref();
         let rows = context
             .and_then(|context| context.find_location_range(range.start, range.end).ok())
             .into_iter()
             .flatten();
-        rows.filter_map(|(_, _, location)| {
+        rows.filter_map(|(address, _, location)| {
             let line = location.line.filter(|line| *line > 0)?;
-            Some((plain(location.file?), line))
+            Some((address, plain(location.file?), line))
         })
+    }
+
+    /// The symbols of the functions that the compiler has put into another one at this address.
+    pub(crate) fn inlined(&self, address: u64) -> Vec<String> {
+        let frames = self.context.as_ref().map(|context| context.find_frames(address));
+        let Some(mut frames) = frames.and_then(|frames| frames.skip_all_loads().ok()) else {
+            return Vec::new();
+        };
+        let mut names = Vec::new();
+        while let Ok(Some(frame)) = frames.next() {
+            let name = frame.function.as_ref().and_then(|function| function.raw_name().ok());
+            names.push(name.unwrap_or_default().into_owned());
+        }
+        // The last one is the function that the others are in.
+        names.pop();
+        names
     }
 
     /// Where an instruction stands as its author would say it: in the function that was written, also if the compiler

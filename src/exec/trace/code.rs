@@ -10,7 +10,7 @@ use object::elf::PF_X;
 use object::{Object, ObjectSegment, ObjectSymbol, SegmentFlags, SymbolKind};
 
 use crate::blocks::Blocks;
-use crate::lines::{LineMap, Reached, Source};
+use crate::lines::{Covered, LineFacts, LineMap, Source};
 use ffuzz_engine::domain::Site;
 
 /// Called by the loader when it has loaded code or is about to (its interface for debuggers).
@@ -205,19 +205,19 @@ impl Code {
 
     /// The compiler counts only blocks from which the others follow.
     fn counted_lines(&self, blocks: &BTreeSet<u32>) -> Option<BTreeSet<(String, u32)>> {
-        let mut map = LineMap::read(&self.path).ok()?;
+        let mut map = LineMap::read(&self.path, None).and_then(LineMap::with_lines).ok()?;
         let mut counters = vec![0; map.counters()];
         for number in blocks.iter().filter_map(|block| self.counter(*block as usize)) {
             *counters.get_mut(number)? = 1;
         }
-        map.add(&counters).ok()?;
-        let mut reached = Reached::default();
-        map.collect(&mut reached);
-        let of_file = |(file, lines): (String, BTreeMap<u32, u64>)| {
-            let lines = lines.into_iter().filter(|(_, count)| *count > 0);
+        map.add(0, &counters).ok()?;
+        let mut covered = Covered::default();
+        map.collect(0, &mut covered);
+        let of_file = |(file, lines): (String, BTreeMap<u32, LineFacts>)| {
+            let lines = lines.into_iter().filter(|(_, facts)| facts.is_reached());
             lines.map(move |(line, _)| (file.clone(), line))
         };
-        Some(reached.into_iter().flat_map(of_file).collect())
+        Some(covered.files.into_iter().flat_map(of_file).collect())
     }
 
     /// A block ends where the next one begins, or with its function.

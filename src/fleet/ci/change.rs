@@ -5,7 +5,7 @@ use std::path::Path;
 use std::process::Command;
 
 use super::CiError;
-use ffuzz_exec::lines::{LineMap, Reached};
+use ffuzz_exec::lines::{Covered, LineMap};
 
 /// Files that no harness is made of.
 const TEXTS: [&str; 6] = ["md", "rst", "txt", "adoc", "yml", "yaml"];
@@ -58,9 +58,10 @@ impl Change {
 
 /// The source files of a harness; None without debug information.
 pub(super) fn sources(program: &Path) -> Option<BTreeSet<String>> {
-    let mut lines = Reached::new();
-    LineMap::read(program).ok()?.collect(&mut lines);
-    Some(lines.into_keys().collect())
+    let mut covered = Covered::default();
+    let map = LineMap::read(program, None).and_then(LineMap::with_lines);
+    map.ok()?.collect(0, &mut covered);
+    Some(covered.files.into_keys().collect())
 }
 
 #[cfg(test)]

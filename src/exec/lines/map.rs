@@ -1,0 +1,252 @@
+//! The lines and functions of one file of a target, and which inputs have reached them.
+
+use std::collections::{BTreeMap, HashMap};
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+
+use object::{Object, ObjectSymbol, SymbolKind};
+
+use super::flow::Stretch;
+use super::{FileCounters, LinesError, Source, stretches, with_file, written};
+
+/// What inputs have reached, of one or more files of a target.
+#[derive(Clone, Debug, Default, Eq, PartialEq)]
+pub struct Covered {
+    /// By source file and line: those that the debug information attributes to code.
+    pub files: BTreeMap<String, BTreeMap<u32, LineFacts>>,
+    /// In the order of their addresses, copies of templates and of included files one by one.
+    pub functions: Vec<FunctionFacts>,
+}
+
+/// What is known of a line.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub struct LineFacts {
+    /// How many inputs have reached it, and the number of the first one.
+    pub inputs: u64,
+    pub first: Option<usize>,
+    /// A counter of the line's own block has shown that. Otherwise it follows from the counters of blocks before and after
+    /// it, and an optimised program may have moved the line's code there.
+    pub is_proved: bool,
+}
+
+/// What is known of a function.
+#[derive(Clone, Debug, Default, Eq, PartialEq)]
+pub struct FunctionFacts {
+    /// The name of its symbol, empty in a stripped file; and as it is written in the source.
+    pub symbol: String,
+    pub name: String,
+    /// Where it begins; empty and 0 without debug information.
+    pub file: String,
+    pub line: u32,
+    /// Places in the edge map between which its counters lie.
+    pub places: Range<usize>,
+    /// How many counters it has, and how many of them were hit.
+    pub counters: usize,
+    pub hit: usize,
+    /// How many inputs have entered it, and the number of the first one.
+    pub inputs: u64,
+    pub first: Option<usize>,
+}
+
+/// The lines of one program or shared library, and how many inputs have reached each.
+#[derive(Debug)]
+pub struct LineMap {
+    path: PathBuf,
+    /// How many counters a process of it shows.
+    counters: Counters,
+    functions: Vec<FunctionLines>,
+    source: Source,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Counters {
+    /// Those of the file's own table.
+    Table(usize),
+    /// Others may lie behind the last one that has a block.
+    AtLeast(usize),
+}
+
+#[derive(Debug)]
+struct FunctionLines {
+    start: u64,
+    symbol: String,
+    /// All of its counters lie in between.
+    between: Range<usize>,
+    /// Its counters, and whether each was hit.
+    counters: Vec<(usize, bool)>,
+    stretches: Vec<(Stretch, LineFacts)>,
+}
+
+impl LineMap {
+    /// Reads the debug information and the code of a file. `counted`: of a file without a table of its counters.
+    pub fn read(path: &Path, counted: Option<FileCounters>) -> Result<Self, LinesError> {
+        let is_counted = counted.is_some();
+        with_file(path, counted, |file, program| {
+            let is_code = |symbol: &object::Symbol<'_, '_>| symbol.kind() == SymbolKind::Text;
+            let named = |symbol: object::Symbol<'_, '_>| {
+                Some((symbol.address(), symbol.name().ok()?.replace(char::is_control, "?")))
+            };
+            let names: BTreeMap<u64, String> =
+                file.symbols().filter(is_code).filter_map(named).collect();
+            let function = |(function, stretches): (_, Vec<Stretch>)| {
+                let function: &super::program::Function<'_> = function;
+                let start = function.range.start;
+                let numbers = stretches.iter().flat_map(|stretch| stretch.counters.iter().copied());
+                let between =
+                    numbers.clone().min().unwrap_or(0)..numbers.max().map_or(0, |n| n + 1);
+                FunctionLines {
+                    start,
+                    symbol: names.get(&start).cloned().unwrap_or_default(),
+                    between,
+                    counters: function
+                        .counters
+                        .iter()
+                        .map(|(_, number)| (*number, false))
+                        .collect(),
+                    stretches: stretches.into_iter().map(|it| (it, LineFacts::default())).collect(),
+                }
+            };
+            let functions = program.functions.iter().zip(stretches(&program)).map(function);
+            let functions = functions.collect();
+            let counters = match is_counted {
+                true => Counters::AtLeast(program.pcs.len()),
+                false => Counters::Table(program.pcs.len()),
+            };
+            Ok(Self { path: path.to_owned(), counters, functions, source: Source::read(file) })
+        })
+    }
+
+    /// Refuses a file without debug information about lines.
+    pub fn with_lines(self) -> Result<Self, LinesError> {
+        match self.source.is_empty() {
+            true => Err(LinesError::NoLines { path: self.path }),
+            false => Ok(self),
+        }
+    }
+
+    /// Number of its counters.
+    #[must_use]
+    pub fn counters(&self) -> usize {
+        match self.counters {
+            Counters::Table(count) | Counters::AtLeast(count) => count,
+        }
+    }
+
+    /// Adds a run of the input with this number: `edges` are the file's counters after it.
+    pub fn add(&mut self, number: usize, edges: &[u8]) -> Result<(), LinesError> {
+        let (expected, is_other) = match self.counters {
+            Counters::Table(count) => (count, edges.len() != count),
+            Counters::AtLeast(count) => (count, edges.len() < count),
+        };
+        if is_other {
+            let (found, expected) = (expected, edges.len());
+            return Err(LinesError::Changed { path: self.path.clone(), found, expected });
+        }
+        for function in &mut self.functions {
+            if edges[function.between.clone()].iter().all(|count| *count == 0) {
+                continue;
+            }
+            for (counter, is_hit) in &mut function.counters {
+                *is_hit |= edges[*counter] > 0;
+            }
+            for (stretch, facts) in &mut function.stretches {
+                if stretch.counters.iter().any(|counter| edges[*counter] > 0) {
+                    facts.inputs += 1;
+                    facts.first.get_or_insert(number);
+                    facts.is_proved |= stretch.counter.is_some_and(|counter| edges[counter] > 0);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Adds its lines and functions. `first`: place of its first counter in the edge map. A line of several stretches has
+    /// the count of the most frequent one.
+    pub fn collect(&self, first: usize, covered: &mut Covered) {
+        let inlined = self.inlined();
+        for function in &self.functions {
+            let own = function.facts();
+            let elsewhere = inlined.get(&function.symbol).filter(|_| !own.is_reached());
+            let facts = elsewhere.copied().unwrap_or(own);
+            let function_facts = self.function(function, first, facts);
+            if elsewhere.is_some() {
+                // What only the copy has that nobody calls, its beginning apart, is no line of those that run.
+                covered.add(&function_facts.file, function_facts.line, facts);
+            } else {
+                for (stretch, facts) in &function.stretches {
+                    for (file, line) in self.source.within(&stretch.range) {
+                        covered.add(&file, line, *facts);
+                    }
+                }
+            }
+            covered.functions.push(function_facts);
+        }
+    }
+
+    /// Functions that were reached inside of others, by their symbols: an optimised program has them there, and often a
+    /// copy of their own that nothing calls.
+    fn inlined(&self) -> HashMap<String, LineFacts> {
+        let mut inlined: HashMap<String, LineFacts> = HashMap::new();
+        for (stretch, facts) in self.functions.iter().flat_map(|function| &function.stretches) {
+            if facts.is_reached() {
+                for (address, _, _) in self.source.rows(&stretch.range) {
+                    for symbol in self.source.inlined(address) {
+                        let facts = LineFacts { is_proved: false, ..*facts };
+                        inlined.entry(symbol).or_default().join(facts);
+                    }
+                }
+            }
+        }
+        inlined
+    }
+
+    fn function(&self, function: &FunctionLines, first: usize, all: LineFacts) -> FunctionFacts {
+        let row = self.source.within(&(function.start..function.start + 1)).next();
+        let (file, line) = row.map_or((String::new(), 0), |(file, line)| (file.into(), line));
+        FunctionFacts {
+            symbol: function.symbol.clone(),
+            name: written(&function.symbol),
+            file,
+            line,
+            places: first + function.between.start..first + function.between.end,
+            counters: function.counters.len(),
+            hit: function.counters.iter().filter(|(_, is_hit)| *is_hit).count(),
+            inputs: all.inputs,
+            first: all.first,
+        }
+    }
+}
+
+impl FunctionLines {
+    /// Of all its code.
+    fn facts(&self) -> LineFacts {
+        let mut all = LineFacts::default();
+        self.stretches.iter().for_each(|(_, facts)| all.join(*facts));
+        all
+    }
+}
+
+impl Covered {
+    fn add(&mut self, file: &str, line: u32, facts: LineFacts) {
+        if !self.files.contains_key(file) {
+            self.files.insert(file.to_owned(), BTreeMap::new());
+        }
+        if let Some(lines) = self.files.get_mut(file) {
+            lines.entry(line).or_default().join(facts);
+        }
+    }
+}
+
+impl LineFacts {
+    /// Adds what another copy of the line, or another part of it, has shown.
+    pub fn join(&mut self, other: Self) {
+        self.inputs = self.inputs.max(other.inputs);
+        self.first = [self.first, other.first].into_iter().flatten().min();
+        self.is_proved |= other.is_proved;
+    }
+
+    #[must_use]
+    pub fn is_reached(&self) -> bool {
+        self.inputs > 0
+    }
+}
