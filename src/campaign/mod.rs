@@ -25,7 +25,6 @@ mod state;
 mod statistics;
 mod wait;
 
-pub use blocked::TargetPlaces;
 use error::turns_without_runs;
 pub use error::{BadSeeds, CampaignError};
 pub use seeds::{collect_files, read_limited};

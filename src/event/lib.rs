@@ -155,11 +155,20 @@ pub struct Reply {
 /// A place that seeds come to, and from which none goes on in some way; usually a comparison decides there.
 #[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
 pub struct BlockedComparison {
+    /// The same in every run of one build.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub id: String,
     /// Empty, 0 and 0 if they are not known.
     pub file: String,
     pub line: u32,
     pub column: u32,
     pub function: String,
+    /// The first line behind it that no run has reached, 0 if it is not known.
+    #[serde(default)]
+    pub to: u32,
+    /// How often the compiler has made this place of the source.
+    #[serde(default)]
+    pub copies: u64,
     /// What is compared, for instance `i32 ==`; empty if no comparison is known to decide there.
     pub comparison: String,
     /// What it always or never was, or how many ways were never taken.

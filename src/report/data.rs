@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
+use ffuzz_engine::coverage::frontier::Callers;
 use ffuzz_exec::lines::{Covered, FunctionFacts, LineFacts};
 
 /// The standard library of Rust, in debug information: its files are on no other machine.
@@ -78,6 +79,53 @@ pub struct Function {
     /// How many counters it has, and how many of them were hit.
     pub counters: usize,
     pub hit: usize,
+}
+
+/// A function that no input has entered.
+#[derive(Clone, Debug, Default, Eq, PartialEq, Serialize)]
+pub struct NeverEntered {
+    pub function: String,
+    /// Where its first counter is; empty and 0 without debug information.
+    pub file: String,
+    pub line: u32,
+    /// How many counters it has.
+    pub counters: u32,
+    pub reason: Reason,
+}
+
+/// Who may call a function that no input has entered.
+#[derive(Clone, Copy, Debug, Default, Eq, Ord, PartialEq, PartialOrd, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Reason {
+    /// Code that was reached calls it.
+    Caller,
+    /// Its address is used.
+    Pointer,
+    /// Nothing that was reached: another harness may.
+    #[default]
+    Harness,
+}
+
+impl Reason {
+    /// In a few words.
+    #[must_use]
+    pub fn words(self) -> &'static str {
+        match self {
+            Self::Caller => "called by code that is reached",
+            Self::Pointer => "called by pointer, if at all",
+            Self::Harness => "called by nothing that is reached",
+        }
+    }
+}
+
+impl From<Callers> for Reason {
+    fn from(callers: Callers) -> Self {
+        match callers {
+            Callers::Reached => Self::Caller,
+            Callers::ByPointer => Self::Pointer,
+            Callers::Nobody => Self::Harness,
+        }
+    }
 }
 
 impl Source {

@@ -5,4 +5,5 @@
 
 pub mod data;
 pub mod forms;
+pub mod stuck;
 pub mod survey;

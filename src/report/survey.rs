@@ -1,14 +1,25 @@
 //! What inputs reach: each is run once.
 
+use std::cmp::Reverse;
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
 use miette::Diagnostic;
 
-use crate::data::Source;
+use crate::data::{NeverEntered, Source};
+use crate::stuck::{COPIES, Listed, TargetPlaces, deciding, joined};
 use ffuzz_disk::inputs::{self, InputError};
+use ffuzz_engine::comparison::{Blocker, Blockers, ranges};
+use ffuzz_engine::coverage::flow::Flow;
+use ffuzz_engine::coverage::frontier::{Frontier, Unentered};
+use ffuzz_engine::coverage::{self, Classes};
+use ffuzz_engine::domain::Site;
 use ffuzz_engine::executor::{ExitKind, Module, RunError, TargetInfo};
+use ffuzz_engine::feedback::{Stuck, stuck};
+use ffuzz_event::BlockedComparison;
 use ffuzz_exec::Hooked;
-use ffuzz_exec::lines::{Covered, FileCounters, LineMap, LinesError};
+use ffuzz_exec::lines::{Covered, FileCounters, LineMap, LinesError, written};
 
 /// Why nothing is known.
 #[derive(Debug, thiserror::Error, Diagnostic)]
@@ -34,7 +45,40 @@ pub enum SurveyError {
 #[derive(Debug)]
 pub struct Survey {
     parts: Vec<Part>,
-    inputs: usize,
+    files: Vec<PathBuf>,
+    /// By counter.
+    counters: Vec<CounterFacts>,
+    virgin: Vec<u8>,
+    frontier: Frontier,
+    blockers: Blockers,
+}
+
+/// What is known of a counter of the edge map.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub struct CounterFacts {
+    /// How many inputs have hit it.
+    pub inputs: u32,
+    /// Size and number of the smallest of them.
+    pub smallest: Option<(usize, usize)>,
+}
+
+/// A place from which no input goes on.
+#[derive(Clone, Debug, Default)]
+pub struct StuckPlace {
+    pub place: BlockedComparison,
+    /// The number of the input that comes closest, or of the smallest one that comes there.
+    pub input: Option<usize>,
+    comparison: Option<Blocker>,
+}
+
+impl Listed for StuckPlace {
+    fn place(&self) -> &BlockedComparison {
+        &self.place
+    }
+
+    fn place_mut(&mut self) -> &mut BlockedComparison {
+        &mut self.place
+    }
 }
 
 /// A file of the target.
@@ -56,7 +100,22 @@ impl Survey {
             let lines = LineMap::read(&module.file, counted).and_then(LineMap::with_lines);
             Part { module, lines }
         };
-        Self { parts: target.modules().into_iter().map(part).collect(), inputs: 0 }
+        let parts = target.modules().into_iter().map(part).collect();
+        Self { parts, ..Self::without_lines(target) }
+    }
+
+    /// The same without lines, which take a moment to read.
+    #[must_use]
+    pub fn without_lines(target: &dyn TargetInfo) -> Self {
+        let size = target.map_size();
+        Self {
+            parts: Vec::new(),
+            files: Vec::new(),
+            counters: vec![CounterFacts::default(); size],
+            virgin: vec![0xff; size],
+            frontier: Frontier::new(Flow::new(&target.flow().0)),
+            blockers: Blockers::default(),
+        }
     }
 
     /// Refuses a target of which no line is known. `program`: its file.
@@ -80,23 +139,110 @@ impl Survey {
             inputs::read(path, &mut input)?;
             let run = target.observe(&input)?;
             ended(path, run.exit);
+            let number = self.files.len();
             for Part { module, lines } in &mut self.parts {
                 let edges = run.edges.get(module.counters.clone()).unwrap_or_default();
                 if let Ok(map) = lines
-                    && let Err(error) = map.add(self.inputs, edges)
+                    && let Err(error) = map.add(number, edges)
                 {
                     *lines = Err(error);
                 }
             }
-            self.inputs += 1;
+            // A target may have another map after a restart.
+            if run.edges.len() == self.virgin.len() {
+                coverage::merge(run.edges, &mut self.virgin, Classes::Binary);
+                for counter in coverage::trace(run.edges) {
+                    let facts = &mut self.counters[counter as usize];
+                    facts.inputs += 1;
+                    let own = (input.len(), number);
+                    facts.smallest = Some(facts.smallest.map_or(own, |known| known.min(own)));
+                }
+            }
+            self.files.push(path.clone());
         }
+        self.frontier.update(&self.virgin);
         Ok(())
     }
 
-    /// How many inputs were run.
+    /// Logs the comparisons of the inputs that were run, until `limit` is over. The smallest inputs of their counters
+    /// come first. Returns how many were logged.
+    pub fn log(&mut self, target: &mut Hooked, limit: Duration) -> Result<usize, SurveyError> {
+        if !target.info().logs_comparisons() {
+            return Ok(0);
+        }
+        let smallest: BTreeSet<usize> =
+            self.counters.iter().filter_map(|facts| Some(facts.smallest?.1)).collect();
+        let others = (0..self.files.len()).filter(|number| !smallest.contains(number));
+        let (begin, mut input, mut logged) = (Instant::now(), Vec::new(), 0);
+        for number in smallest.iter().copied().chain(others) {
+            if begin.elapsed() > limit {
+                break;
+            }
+            inputs::read(&self.files[number], &mut input)?;
+            let run = target.observe_logged(&input)?;
+            self.blockers.add((number, &input), run.comparisons);
+            logged += 1;
+        }
+        Ok(logged)
+    }
+
+    /// The files that were run. Their places here are the numbers of inputs.
     #[must_use]
-    pub fn inputs(&self) -> usize {
-        self.inputs
+    pub fn files(&self) -> &[PathBuf] {
+        &self.files
+    }
+
+    /// What is shut for the inputs that were run.
+    #[must_use]
+    pub fn frontier(&self) -> &Frontier {
+        &self.frontier
+    }
+
+    /// Where no input goes on, at most `most` places. Changes bytes of inputs to see which decide there.
+    pub fn stuck(&self, target: &mut Hooked, most: usize) -> Result<Vec<StuckPlace>, SurveyError> {
+        let (places, info) = (TargetPlaces::default(), target.info());
+        let entry = |one: Stuck| {
+            let of_counter = one.counter.and_then(|it| self.counters.get(it as usize)?.smallest);
+            let closest = one.comparison.as_ref().map(|comparison| comparison.closest);
+            StuckPlace {
+                place: places.entry(&one, info, || info.comparison_sites()),
+                input: closest.or(of_counter.map(|(_, number)| number)),
+                comparison: one.comparison,
+            }
+        };
+        let all = stuck(&self.frontier, &self.blockers, most.saturating_mul(COPIES));
+        let mut all = joined(all.into_iter().map(entry), most);
+        let comparisons = all.iter().filter_map(|one| one.comparison.as_ref());
+        let deciding = deciding(target, comparisons, &self.files)?;
+        for StuckPlace { place, comparison, .. } in &mut all {
+            let bytes = comparison.as_ref().and_then(|comparison| deciding.get(&comparison.site));
+            place.bytes = bytes.map(|bytes| ranges(bytes.iter().copied())).unwrap_or_default();
+        }
+        // By its comparison alone, what no byte of the inputs moves says nothing of the inputs.
+        all.retain(|StuckPlace { place, comparison, .. }| {
+            let varies = comparison.as_ref().is_some_and(|comparison| comparison.varies);
+            place.behind.is_some() || varies || !place.bytes.is_empty()
+        });
+        Ok(all)
+    }
+
+    /// The functions that no input enters, those with most counters first.
+    #[must_use]
+    pub fn never_entered(&self, target: &dyn TargetInfo) -> Vec<NeverEntered> {
+        let named = |one: Unentered| {
+            let place = target.place_of_counter(one.counter);
+            let place = place.unwrap_or_else(|| Site::of_key("edges", one.counter, ""));
+            NeverEntered {
+                function: written(&place.function),
+                file: place.file.to_string(),
+                line: place.line,
+                counters: one.counters,
+                reason: one.callers.into(),
+            }
+        };
+        let mut all: Vec<NeverEntered> = self.frontier.unentered().into_iter().map(named).collect();
+        all.sort_by_key(|one| Reverse(one.counters));
+        all
     }
 
     /// Lines and functions of all files of the target.

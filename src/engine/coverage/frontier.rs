@@ -1,6 +1,7 @@
 //! What is shut: blocks that were reached and lead to others that no run has reached, and how much lies behind these.
 
 use std::cmp::Reverse;
+use std::ops::Range;
 
 use rustc_hash::FxHashMap as HashMap;
 
@@ -56,7 +57,27 @@ pub struct Fork {
     pub functions: u32,
 }
 
-/// Functions that no run has entered.
+/// Who may call a function that no run has entered.
+#[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
+pub enum Callers {
+    /// A function that was entered.
+    Reached,
+    /// No such function, but its address is used.
+    ByPointer,
+    /// Nothing that is known, or only functions that were not entered either.
+    Nobody,
+}
+
+/// A function that no run has entered.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct Unentered {
+    /// Its first counter, and how many it has.
+    pub counter: u32,
+    pub counters: u32,
+    pub callers: Callers,
+}
+
+/// How many functions no run has entered.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub struct NeverEntered {
     /// A function that was entered calls them.
@@ -157,9 +178,72 @@ impl Frontier {
         behind.into_iter().find(|counter| *counter != NONE)
     }
 
+    /// Counters behind a fork that no run has hit, see [`Fork::behind`].
+    #[must_use]
+    pub fn counters_behind(&self, fork: &Fork) -> Vec<u32> {
+        let is_shut = |to: &&u32| self.states[**to as usize] == State::Shut;
+        let ways = self.flow.after(fork.block).iter().filter(is_shut).copied();
+        let mut counters = Vec::new();
+        let (mut seen, mut open) = (vec![0; self.entered.len()], Vec::new());
+        self.each_behind(ways, (&mut seen, 1), &mut open, |blocks| {
+            let all = blocks.map(|block| self.flow.counters[block as usize]);
+            counters.extend(all.filter(|counter| *counter != NONE));
+        });
+        counters
+    }
+
+    /// Calls `visit` with the blocks that only these ways lead to, and with those of functions that they call and that no
+    /// run has entered, at most 64, directly or not. Returns how many functions that were, and how many calls were looked
+    /// at. A function with `number` in `seen` is left out.
+    fn each_behind(
+        &self,
+        ways: impl Iterator<Item = u32>,
+        (seen, number): (&mut [u32], u32),
+        open: &mut Vec<u32>,
+        mut visit: impl FnMut(Range<u32>),
+    ) -> (u32, u64) {
+        open.clear();
+        for to in ways {
+            let own = self.flow.behind(to);
+            open.extend_from_slice(self.flow.calls(own.clone()));
+            visit(own);
+        }
+        let (mut functions, mut calls) = (0, open.len() as u64);
+        while let Some(function) = open.pop() {
+            let at = function as usize;
+            if self.entered[at] || std::mem::replace(&mut seen[at], number) == number {
+                continue;
+            }
+            functions += 1;
+            visit(self.flow.functions[at].blocks.clone());
+            if functions == MOST_CALLED {
+                break;
+            }
+            let called = self.flow.called_by(function);
+            calls += called.len() as u64;
+            open.extend_from_slice(called);
+        }
+        (functions, calls)
+    }
+
     /// How many functions were never entered, by who may call them.
     #[must_use]
     pub fn never_entered(&self) -> NeverEntered {
+        let mut never = NeverEntered::default();
+        for Unentered { counters, callers, .. } in self.unentered() {
+            never.counters += counters;
+            match callers {
+                Callers::Reached => never.called += 1,
+                Callers::ByPointer => never.by_pointer += 1,
+                Callers::Nobody => never.uncalled += 1,
+            }
+        }
+        never
+    }
+
+    /// The functions that were never entered, in the order of the table.
+    #[must_use]
+    pub fn unentered(&self) -> Vec<Unentered> {
         let mut called = vec![false; self.entered.len()];
         for (function, is_entered) in self.entered.iter().enumerate() {
             if *is_entered {
@@ -167,20 +251,20 @@ impl Frontier {
                 callees.iter().for_each(|callee| called[*callee as usize] = true);
             }
         }
-        let mut never = NeverEntered::default();
-        for (function, known) in self.flow.functions.iter().enumerate() {
-            let counters = self.flow.counted(known.blocks.clone());
-            if self.entered[function] || counters == 0 {
-                continue;
-            }
-            never.counters += counters;
-            match (called[function], known.has_address) {
-                (true, _) => never.called += 1,
-                (false, true) => never.by_pointer += 1,
-                (false, false) => never.uncalled += 1,
-            }
-        }
-        never
+        let functions = self.flow.functions.iter().enumerate();
+        let others = functions.filter(|(function, _)| !self.entered[*function]);
+        let unentered = others.filter_map(|(function, known)| {
+            let of_block = |block: u32| Some(self.flow.counters[block as usize]);
+            let mut counters = known.blocks.clone().filter_map(of_block);
+            let counter = counters.find(|counter| *counter != NONE)?;
+            let callers = match (called[function], known.has_address) {
+                (true, _) => Callers::Reached,
+                (false, true) => Callers::ByPointer,
+                (false, false) => Callers::Nobody,
+            };
+            Some(Unentered { counter, counters: self.flow.counted(known.blocks.clone()), callers })
+        });
+        unentered.collect()
     }
 
     fn is_hit(&self, counter: usize) -> bool {
@@ -270,41 +354,29 @@ impl Frontier {
     fn list(&mut self) {
         let mut seen = vec![0u32; self.entered.len()];
         let mut open = Vec::new();
-        self.steps += self.entered.len() as u64;
-        self.forks.clear();
-        self.behind.clear();
+        let mut steps = self.entered.len() as u64;
+        let (mut forks, mut behind) = (std::mem::take(&mut self.forks), HashMap::default());
+        forks.clear();
         let of_function = self.edges.iter().flat_map(|edges| edges.chunk_by(|a, b| a[0] == b[0]));
         for (number, edges) in (1..).zip(of_function) {
             let [block, to] = edges[0];
             let (shut, ways) = (edges.len() as u32, self.flow.after(block).len() as u32);
             let mut fork = Fork { block, to, shut, ways, behind: 0, functions: 0 };
-            open.clear();
-            for [_, to] in edges {
-                let own = self.flow.behind(*to);
-                fork.behind += self.flow.counted(own.clone());
-                open.extend_from_slice(self.flow.calls(own));
-            }
-            self.steps += 8 + open.len() as u64;
-            while let Some(function) = open.pop() {
-                let at = function as usize;
-                if self.entered[at] || std::mem::replace(&mut seen[at], number) == number {
-                    continue;
-                }
-                fork.functions += 1;
-                fork.behind += self.flow.counted(self.flow.functions[at].blocks.clone());
-                if fork.functions == MOST_CALLED {
-                    break;
-                }
-                let called = self.flow.called_by(function);
-                self.steps += called.len() as u64;
-                open.extend_from_slice(called);
-            }
+            let to = edges.iter().map(|[_, to]| *to);
+            let (functions, calls) =
+                self.each_behind(to, (&mut seen, number), &mut open, |blocks| {
+                    fork.behind += self.flow.counted(blocks);
+                });
+            fork.functions = functions;
+            steps += 8 + calls;
             for site in self.flow.sites(block) {
-                let most = self.behind.entry(*site).or_default();
+                let most = behind.entry(*site).or_default();
                 *most = fork.behind.max(*most);
             }
-            self.forks.push(fork);
+            forks.push(fork);
         }
+        (self.forks, self.behind) = (forks, behind);
+        self.steps += steps;
         self.forks.sort_unstable_by_key(|fork| (Reverse(fork.behind), fork.block));
     }
 }
@@ -367,6 +439,16 @@ mod tests {
             (Some(0), None)
         );
         assert_eq!(frontier.first_counter(fork.to), Some(1));
+        let mut behind = frontier.counters_behind(&fork);
+        behind.sort_unstable();
+        assert_eq!(behind, [1, 2, 4, 5, 6].into_iter().chain(10..20).collect::<Vec<_>>());
+        let unentered = frontier.unentered().into_iter();
+        let unentered: Vec<_> = unentered.map(|it| (it.counter, it.counters, it.callers)).collect();
+        assert_eq!(unentered[..2], [(4, 2, Callers::Reached), (6, 1, Callers::Reached)]);
+        assert_eq!(
+            unentered[2..],
+            [(10, 10, Callers::Reached), (30, 1, Callers::ByPointer), (31, 1, Callers::Nobody)]
+        );
         let expected = NeverEntered { called: 3, by_pointer: 1, uncalled: 1, counters: 15 };
         assert_eq!(frontier.never_entered(), expected);
 

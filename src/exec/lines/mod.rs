@@ -25,7 +25,8 @@ use ffuzz_engine::coverage::flow::FunctionFlow;
 use flow::Stretch;
 use program::ElfProgram;
 pub(super) use program::{decoder, table};
-pub(super) use source::{Frame, Source, written};
+pub use source::written;
+pub(super) use source::{Frame, Source};
 
 /// Why the lines of a program are unknown.
 #[derive(Debug, thiserror::Error, Diagnostic)]

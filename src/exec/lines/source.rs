@@ -120,7 +120,8 @@ impl fmt::Debug for Source {
 }
 
 /// The name of a function as it is written, from that of its symbol.
-pub(crate) fn written(symbol: &str) -> String {
+#[must_use]
+pub fn written(symbol: &str) -> String {
     without_hash(&addr2line::demangle_auto(symbol.into(), None)).to_owned()
 }
 
