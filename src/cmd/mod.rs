@@ -20,6 +20,7 @@ pub mod oss_build;
 pub mod picker;
 pub mod plot;
 pub mod record;
+mod report;
 mod showdsf;
 pub mod showmap;
 pub mod tmin;
@@ -53,6 +54,7 @@ const COMMANDS: &[(&str, Run, &str)] = &[
     ("domains", domains::run, "list the domains of the compilers, or build some"),
     ("showdsf", showdsf::run, "run inputs and print their domain values"),
     ("whatsup", whatsup::run, "show the state of the instances of an output folder"),
+    ("report", report::run, "show what was covered, what blocks and what was found, as one page"),
     ("plot", plot::run, "draw charts of a campaign"),
     ("addseeds", addseeds::run, "add seeds to a running campaign"),
     ("cmin", cmin::run, "keep the smallest inputs that reach everything"),

@@ -6,7 +6,6 @@
 //! a file behind.
 
 mod args;
-mod owners;
 mod view;
 
 use std::collections::BTreeSet;
@@ -16,7 +15,6 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use args::Args;
-use owners::Owners;
 
 use super::coverage::States;
 use super::exit::Failure;
@@ -26,6 +24,7 @@ use crate::disk::inputs;
 use crate::engine::domain::{self, Aggregates, KeyNames, Site};
 use crate::engine::executor::Observation;
 use crate::exec::{FreshOptions, Hooked, binary};
+use crate::report::owners::Owners;
 use crate::sys::stdio;
 
 /// Below this a timeout is refused, as the original does.

@@ -32,7 +32,7 @@ const INIT_TIMEOUT: Duration = Duration::from_secs(10);
 pub(super) const ENDING: [i32; 3] = [SIGINT, SIGTERM, SIGHUP];
 
 /// Options about the target, the same for every tool.
-#[derive(Debug, Default, clap::Args)]
+#[derive(Clone, Debug, Default, clap::Args)]
 pub(super) struct TargetArgs {
     /// Timeout of a run in ms
     #[arg(short, value_name = "MSEC")]
@@ -81,7 +81,7 @@ pub(super) struct NativeArgs {
 }
 
 /// Ways of AFL++ to run programs that are not instrumented.
-#[derive(Debug, Default, clap::Args)]
+#[derive(Clone, Debug, Default, clap::Args)]
 struct Modes {
     #[arg(short = 'O', hide = true)]
     frida: bool,

@@ -10,8 +10,269 @@ use ffuzz_exec::lines::{Covered, FunctionFacts, LineFacts};
 /// The standard library of Rust, in debug information: its files are on no other machine.
 const STANDARD_LIBRARY: &str = "/rustc/";
 
+/// The version of the JSON's shape. A field may be added under the same number.
+pub const VERSION: u32 = 1;
+
+/// All that is known of one or more campaigns with one target.
+#[derive(Clone, Debug, Default, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct Report {
+    pub version: u32,
+    pub tool: String,
+    /// When it was made, in UTC: `2026-11-29T07:46:00Z`.
+    pub made: String,
+    /// The most important facts in one sentence.
+    pub verdict: String,
+    /// What a reader should know about the numbers.
+    pub warnings: Vec<Warning>,
+    pub totals: Totals,
+    pub campaigns: Vec<Campaign>,
+    /// Missing if no line of the target is known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub source: Option<Source>,
+    /// The places behind which most lies; how many there are stands in the totals.
+    pub stuck: Vec<Stuck>,
+    pub never_entered: Vec<NeverEntered>,
+    pub domains: Vec<Domain>,
+    pub bugs: Vec<Bug>,
+    /// By their finds.
+    pub stages: Vec<Stage>,
+    pub corpus: Corpus,
+}
+
+/// Something that is missing or might mislead.
+#[derive(Clone, Debug, Eq, PartialEq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct Warning {
+    /// For programs, for example `no-lines`.
+    pub code: &'static str,
+    pub text: String,
+}
+
+/// Sums over all campaigns.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct Totals {
+    pub runs: u64,
+    pub seconds: u64,
+    /// Edges that the queue reaches, and all of the target.
+    pub edges: [u64; 2],
+    /// Reached, and all with code.
+    pub lines: [u64; 2],
+    /// Entered, and all.
+    pub functions: [u64; 2],
+    pub bugs: u64,
+    pub crashes: u64,
+    pub hangs: u64,
+    pub stuck: u64,
+    /// Seconds since the last seed with a new edge, when the statistics were written.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub last_edge: Option<u64>,
+    /// Probability that a million runs more find a new edge, from the finds of the last tenth of the runs. An estimate:
+    /// the runs of a fuzzer are not independent of each other (arXiv 2507.17093).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub chance: Option<f64>,
+}
+
+/// A folder of a fuzzer.
+#[derive(Clone, Debug, Default, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct Campaign {
+    pub out: String,
+    pub instances: Vec<String>,
+    pub is_running: bool,
+    /// The fuzzer's version.
+    pub fuzzer: String,
+    /// As a shell would read them back.
+    pub command: String,
+    pub target: String,
+    pub environment: Vec<String>,
+    pub runs: u64,
+    pub seconds: u64,
+    pub edges: u64,
+    pub corpus: u64,
+    pub crashes: u64,
+    pub hangs: u64,
+    /// Percent of the edges that are the same in each run of an input.
+    pub stability: f64,
+    pub series: Series,
+}
+
+/// The course of a campaign; the lists of all but the domains have one length.
+#[derive(Clone, Debug, Default, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct Series {
+    pub seconds: Vec<u64>,
+    pub edges: Vec<u64>,
+    pub runs: Vec<u64>,
+    pub corpus: Vec<u64>,
+    pub speed: Vec<u64>,
+    /// Seconds and best value of each domain whenever it moved.
+    pub domains: BTreeMap<String, Vec<(u64, u32)>>,
+}
+
+/// A place in the source; what is unknown is empty or 0.
+#[derive(Clone, Debug, Default, Eq, PartialEq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct Place {
+    pub file: String,
+    pub line: u32,
+    pub column: u32,
+    pub function: String,
+}
+
+/// A place that inputs reach, and from which none goes on in some way.
+#[derive(Clone, Debug, Default, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct Stuck {
+    /// The same in every report of one build.
+    pub id: String,
+    pub at: Place,
+    /// The first line behind it that no input reaches; 0 if it is unknown.
+    pub to: u32,
+    /// What never happens there.
+    pub outcome: String,
+    pub behind: Behind,
+    /// How often the compiler has made this place of the source.
+    pub copies: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub comparison: Option<Comparison>,
+    /// The input in `queue/` that comes closest, or the smallest one that comes there.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub input: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub bytes: Option<InputPart>,
+    /// How many inputs come there.
+    pub inputs: u64,
+    /// The source around it: number and text of each line.
+    pub excerpt: Vec<(u32, String)>,
+}
+
+/// How much no input reaches behind a place.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct Behind {
+    pub counters: u64,
+    /// Functions that no input enters, at most 64.
+    pub functions: u64,
+    pub lines: u64,
+}
+
+/// The comparison that decides at a place.
+#[derive(Clone, Debug, Default, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct Comparison {
+    /// For example `i32 ==`.
+    pub kind: String,
+    /// Both operands where they were closest to each other.
+    pub closest: String,
+    /// First and last of each part of the input that moves them.
+    pub bytes: Vec<(usize, usize)>,
+    /// Runs that solvers have made to pass it.
+    pub attempts: u64,
+}
+
+/// Bytes of an input.
+#[derive(Clone, Debug, Default, Eq, PartialEq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct InputPart {
+    /// Where they begin, and how long the whole input is.
+    pub from: usize,
+    pub size: usize,
+    pub hex: String,
+}
+
+/// A domain and its best keys.
+#[derive(Clone, Debug, Default, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct Domain {
+    pub name: String,
+    pub reducer: String,
+    /// How many keys have a value.
+    pub count: usize,
+    /// The most remarkable ones.
+    pub keys: Vec<Key>,
+}
+
+/// A key of a domain.
+#[derive(Clone, Debug, Default, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct Key {
+    pub key: u32,
+    pub value: u32,
+    /// What it stands for; empty if the target does not say.
+    pub place: String,
+    /// The input in `queue/` that has the value.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub input: Option<String>,
+    /// Seconds from the start to that input.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub moved: Option<u64>,
+}
+
+/// A bug, or a crash that nobody has triaged.
+#[derive(Clone, Debug, Default, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct Bug {
+    pub id: String,
+    pub title: String,
+    pub class: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub place: Option<String>,
+    /// How many crash files have it.
+    pub files: u32,
+    /// Seconds and runs from the start to the first of them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub seen: Option<[u64; 2]>,
+    /// The smallest input, its path and its beginning.
+    pub input: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub bytes: Option<InputPart>,
+    pub stacks: Stacks,
+    /// A script that repeats the crash.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reproduce: Option<String>,
+}
+
+/// The stacks of a report.
+#[derive(Clone, Debug, Default, Eq, PartialEq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct Stacks {
+    pub crash: Vec<String>,
+    pub allocation: Vec<String>,
+    pub free: Vec<String>,
+    /// What is neither, for example of another thread.
+    pub others: Vec<Vec<String>>,
+}
+
+/// What a stage of the search, or a mutator, has brought.
+#[derive(Clone, Debug, Default, Eq, PartialEq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct Stage {
+    pub name: String,
+    pub finds: u64,
+    pub runs: u64,
+}
+
+/// The inputs of the queues.
+#[derive(Clone, Debug, Default, Eq, PartialEq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct Corpus {
+    pub files: usize,
+    pub bytes: u64,
+    pub smallest: u64,
+    pub median: u64,
+    pub largest: u64,
+    /// Those with a new edge, and those that improve a domain.
+    pub edges: usize,
+    pub waypoints: usize,
+    /// Those that came from other fuzzers.
+    pub imported: usize,
+}
+
 /// The source of a target, and what of it was reached.
 #[derive(Clone, Debug, Default, Eq, PartialEq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Source {
     pub totals: SourceTotals,
     /// By their paths.
@@ -20,6 +281,7 @@ pub struct Source {
 
 /// Sums over lines and functions.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct SourceTotals {
     /// Lines that the debug information attributes to code.
     pub lines: usize,
@@ -33,6 +295,7 @@ pub struct SourceTotals {
 
 /// A file of the source.
 #[derive(Clone, Debug, Default, Eq, PartialEq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct SourceFile {
     pub path: String,
     pub totals: SourceTotals,
@@ -44,6 +307,7 @@ pub struct SourceFile {
 
 /// Lines from `first` to `last`, all with code.
 #[derive(Clone, Copy, Debug, Eq, PartialEq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct LineRun {
     pub first: u32,
     pub last: u32,
@@ -57,6 +321,7 @@ pub struct LineRun {
 
 /// Whether inputs have reached a line.
 #[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum Reach {
     Unreached,
@@ -68,6 +333,7 @@ pub enum Reach {
 
 /// A function, or a copy of it: of a template, or of a file that is included several times.
 #[derive(Clone, Debug, Default, Eq, PartialEq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Function {
     pub name: String,
     /// As the linker knows it.
@@ -83,6 +349,7 @@ pub struct Function {
 
 /// A function that no input has entered.
 #[derive(Clone, Debug, Default, Eq, PartialEq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct NeverEntered {
     pub function: String,
     /// Where its first counter is; empty and 0 without debug information.
@@ -95,6 +362,7 @@ pub struct NeverEntered {
 
 /// Who may call a function that no input has entered.
 #[derive(Clone, Copy, Debug, Default, Eq, Ord, PartialEq, PartialOrd, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum Reason {
     /// Code that was reached calls it.
@@ -224,6 +492,17 @@ impl Function {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// The schema is a page; `FFUZZ_TEST_WRITE_DOCS=1` writes it.
+    #[test]
+    fn the_schema_in_the_docs_is_that_of_the_types() {
+        let schema = serde_json::to_string_pretty(&schemars::schema_for!(Report)).unwrap() + "\n";
+        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/report.schema.json");
+        if std::env::var_os("FFUZZ_TEST_WRITE_DOCS").is_some() {
+            std::fs::write(path, &schema).unwrap();
+        }
+        assert_eq!(std::fs::read_to_string(path).unwrap_or_default(), schema);
+    }
 
     #[test]
     fn lines_of_equal_state_are_joined_and_counted() {

@@ -8,13 +8,14 @@ use std::time::{Duration, Instant};
 use miette::Diagnostic;
 
 use crate::data::{NeverEntered, Source};
+use crate::owners::Owners;
 use crate::stuck::{COPIES, Listed, TargetPlaces, deciding, joined};
 use ffuzz_disk::inputs::{self, InputError};
 use ffuzz_engine::comparison::{Blocker, Blockers, ranges};
 use ffuzz_engine::coverage::flow::Flow;
-use ffuzz_engine::coverage::frontier::{Frontier, Unentered};
+use ffuzz_engine::coverage::frontier::{Fork, Frontier, Unentered};
 use ffuzz_engine::coverage::{self, Classes};
-use ffuzz_engine::domain::Site;
+use ffuzz_engine::domain::{Aggregates, Site};
 use ffuzz_engine::executor::{ExitKind, Module, RunError, TargetInfo};
 use ffuzz_engine::feedback::{Stuck, stuck};
 use ffuzz_event::BlockedComparison;
@@ -51,6 +52,12 @@ pub struct Survey {
     virgin: Vec<u8>,
     frontier: Frontier,
     blockers: Blockers,
+    aggregates: Aggregates,
+    owners: Owners,
+    /// By domain: the numbers of inputs that have moved its best value, and to what.
+    moves: Vec<Vec<(usize, u32)>>,
+    /// Inputs that did not end well.
+    failed: usize,
 }
 
 /// What is known of a counter of the edge map.
@@ -60,6 +67,8 @@ pub struct CounterFacts {
     pub inputs: u32,
     /// Size and number of the smallest of them.
     pub smallest: Option<(usize, usize)>,
+    /// Number of the first of them.
+    pub first: Option<usize>,
 }
 
 /// A place from which no input goes on.
@@ -68,6 +77,10 @@ pub struct StuckPlace {
     pub place: BlockedComparison,
     /// The number of the input that comes closest, or of the smallest one that comes there.
     pub input: Option<usize>,
+    /// None if the control flow of the target is not known.
+    pub fork: Option<Fork>,
+    /// Hit only by inputs that come there.
+    pub counter: Option<u32>,
     comparison: Option<Blocker>,
 }
 
@@ -115,6 +128,10 @@ impl Survey {
             virgin: vec![0xff; size],
             frontier: Frontier::new(Flow::new(&target.flow().0)),
             blockers: Blockers::default(),
+            aggregates: Aggregates::new(target.domains()),
+            owners: Owners::default(),
+            moves: vec![Vec::new(); target.domains().len()],
+            failed: 0,
         }
     }
 
@@ -148,12 +165,24 @@ impl Survey {
                     *lines = Err(error);
                 }
             }
+            self.failed += usize::from(run.exit != ExitKind::Ok);
+            if !self.moves.is_empty() {
+                self.aggregates.merge(&run.dsf);
+                self.owners.add(path.clone(), input.len(), &run.dsf);
+                for (moves, domain) in self.moves.iter_mut().zip(self.aggregates.domains()) {
+                    let best = self.aggregates.best_in(domain).map(|(_, value)| value);
+                    if best != moves.last().map(|(_, value)| *value) {
+                        moves.extend(best.map(|best| (number, best)));
+                    }
+                }
+            }
             // A target may have another map after a restart.
             if run.edges.len() == self.virgin.len() {
                 coverage::merge(run.edges, &mut self.virgin, Classes::Binary);
                 for counter in coverage::trace(run.edges) {
                     let facts = &mut self.counters[counter as usize];
                     facts.inputs += 1;
+                    facts.first.get_or_insert(number);
                     let own = (input.len(), number);
                     facts.smallest = Some(facts.smallest.map_or(own, |known| known.min(own)));
                 }
@@ -192,6 +221,55 @@ impl Survey {
         &self.files
     }
 
+    /// How many of them did not end well.
+    #[must_use]
+    pub fn failed(&self) -> usize {
+        self.failed
+    }
+
+    /// By counter of the edge map.
+    #[must_use]
+    pub fn counters(&self) -> &[CounterFacts] {
+        &self.counters
+    }
+
+    /// The best values of the domains' keys.
+    #[must_use]
+    pub fn aggregates(&self) -> &Aggregates {
+        &self.aggregates
+    }
+
+    /// Which inputs have them.
+    #[must_use]
+    pub fn owners(&self) -> &Owners {
+        &self.owners
+    }
+
+    /// By domain: the numbers of inputs that have moved its best value, and to what.
+    #[must_use]
+    pub fn moves(&self) -> &[Vec<(usize, u32)>] {
+        &self.moves
+    }
+
+    /// Adds the attempts of solvers that a campaign has counted.
+    pub fn note_attempts(&mut self, known: &Blockers) {
+        self.blockers.add_attempts(known);
+    }
+
+    /// How many lines behind a counter's own blocks no input has reached.
+    #[must_use]
+    pub fn lines_of(&self, counters: &[u32]) -> usize {
+        let mut lines = BTreeSet::new();
+        for Part { module, lines: map } in &self.parts {
+            if let Ok(map) = map {
+                let own = counters.iter().map(|counter| *counter as usize);
+                let own = own.filter(|counter| module.counters.contains(counter));
+                map.lines_of(own.map(|counter| counter - module.counters.start), &mut lines);
+            }
+        }
+        lines.len()
+    }
+
     /// What is shut for the inputs that were run.
     #[must_use]
     pub fn frontier(&self) -> &Frontier {
@@ -207,6 +285,8 @@ impl Survey {
             StuckPlace {
                 place: places.entry(&one, info, || info.comparison_sites()),
                 input: closest.or(of_counter.map(|(_, number)| number)),
+                fork: one.fork,
+                counter: one.counter,
                 comparison: one.comparison,
             }
         };

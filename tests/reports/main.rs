@@ -10,3 +10,4 @@ mod common;
 mod collector;
 mod crash;
 mod crash_beyond;
+mod report;

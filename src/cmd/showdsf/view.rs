@@ -6,9 +6,9 @@ use std::ffi::OsString;
 
 use serde::Serialize;
 
-use super::owners::Owners;
 use crate::cmd::coverage::States;
 use crate::engine::domain::{Aggregates, Domain, KeyNames, Reducer, Site};
+use crate::report::owners::Owners;
 
 /// Version of the JSON's shape: a field may be added under the same number.
 const JSON_VERSION: u32 = 1;

@@ -114,6 +114,13 @@ impl Blockers {
         }
     }
 
+    /// Adds the attempts that were counted elsewhere.
+    pub fn add_attempts(&mut self, other: &Self) {
+        for (site, own) in &mut self.sites {
+            own.attempts += other.sites.get(site).map_or(0, |site| site.attempts);
+        }
+    }
+
     /// These bytes of the input with this number move the operands of a comparison.
     pub fn note_bytes(&mut self, site: u32, input: usize, bytes: impl Iterator<Item = usize>) {
         let blocker = self.sites.get_mut(&site).and_then(|site| site.blocker.as_mut());

@@ -1,6 +1,6 @@
 //! The lines and functions of one file of a target, and which inputs have reached them.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
@@ -180,6 +180,23 @@ impl LineMap {
                 }
             }
             covered.functions.push(function_facts);
+        }
+    }
+
+    /// Adds files and lines of the blocks of these counters.
+    pub fn lines_of(
+        &self,
+        counters: impl Iterator<Item = usize>,
+        lines: &mut BTreeSet<(String, u32)>,
+    ) {
+        let wanted: HashSet<usize> = counters.collect();
+        for function in &self.functions {
+            for (stretch, _) in &function.stretches {
+                if stretch.counter.is_some_and(|counter| wanted.contains(&counter)) {
+                    let rows = self.source.within(&stretch.range);
+                    lines.extend(rows.map(|(file, line)| (file.into_owned(), line)));
+                }
+            }
         }
     }
 

@@ -3,11 +3,11 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use crate::engine::domain::{DsfView, Reducer};
+use ffuzz_engine::domain::{DsfView, Reducer};
 
 /// The inputs of a folder, and what each reaches best.
 #[derive(Debug, Default)]
-pub(super) struct Owners {
+pub struct Owners {
     inputs: Vec<OwningInput>,
     keys: BTreeMap<u32, Vec<KeyShare>>,
 }
@@ -27,7 +27,7 @@ struct KeyShare {
 
 impl Owners {
     /// Notes what a run of `path` (`len` bytes) reached.
-    pub(super) fn add(&mut self, path: PathBuf, len: usize, run: &DsfView<'_>) {
+    pub fn add(&mut self, path: PathBuf, len: usize, run: &DsfView<'_>) {
         let input = self.inputs.len();
         self.inputs.push(OwningInput { path, len });
         run.for_each_changed(|domain, key, value| {
@@ -48,8 +48,16 @@ impl Owners {
         });
     }
 
+    /// The number of the input that gives most of the key's aggregate, or its highest bit.
+    #[must_use]
+    pub fn of(&self, key: u32) -> Option<usize> {
+        let shares = self.keys.get(&key)?.iter();
+        shares.max_by_key(|share| share.value).map(|share| share.input)
+    }
+
     /// The files that together reach the aggregate; one unless the reducer works on bits.
-    pub(super) fn files(&self, key: u32) -> Vec<String> {
+    #[must_use]
+    pub fn files(&self, key: u32) -> Vec<String> {
         let mut files = Vec::new();
         for share in self.keys.get(&key).into_iter().flatten() {
             let path = self.inputs[share.input].path.display().to_string();
@@ -83,7 +91,7 @@ fn offer(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::engine::domain::Domain;
+    use ffuzz_engine::domain::Domain;
 
     fn owners(reducer: Reducer, initial: u32, runs: &[(&str, usize, u32)]) -> Vec<String> {
         let domains = [Domain { name: "d".into(), start: 0, size: 1, reducer, initial }];
