@@ -15,6 +15,7 @@ pub mod exit;
 pub mod fuzz;
 pub mod jobs;
 pub mod libfuzzer;
+mod mcp;
 pub mod merge;
 pub mod oss_build;
 pub mod picker;
@@ -55,6 +56,7 @@ const COMMANDS: &[(&str, Run, &str)] = &[
     ("showdsf", showdsf::run, "run inputs and print their domain values"),
     ("whatsup", whatsup::run, "show the state of the instances of an output folder"),
     ("report", report::run, "show what was covered, what blocks and what was found, as one page"),
+    ("mcp", mcp::run, "answer an agent's questions about a campaign"),
     ("plot", plot::run, "draw charts of a campaign"),
     ("addseeds", addseeds::run, "add seeds to a running campaign"),
     ("cmin", cmin::run, "keep the smallest inputs that reach everything"),

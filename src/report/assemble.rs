@@ -386,7 +386,8 @@ fn lines_of_file(path: &Path) -> Vec<String> {
     }
 }
 
-fn domains(
+/// Adds the best values of the domains.
+pub(crate) fn domains(
     report: &mut Report,
     survey: &Survey,
     target: &Hooked,
@@ -431,7 +432,7 @@ fn domains(
 }
 
 /// The most important facts in one sentence.
-fn verdict(report: &Report) -> String {
+pub(crate) fn verdict(report: &Report) -> String {
     let Totals { edges, lines, bugs, crashes, last_edge, chance, .. } = report.totals;
     let percent = |[part, whole]: [u64; 2]| 100.0 * part as f64 / whole.max(1) as f64;
     let covered = match (lines[1], edges[1]) {

@@ -187,7 +187,8 @@ fn from_start(mut rows: Vec<plot::Row>) -> Vec<plot::Row> {
 }
 
 /// The files of a folder, by the time at which they were found; what is no find is left out.
-fn finds(folder: &Path) -> Vec<Find> {
+#[must_use]
+pub fn finds(folder: &Path) -> Vec<Find> {
     let files = inputs::list(folder).unwrap_or_default();
     let find = |path: PathBuf| {
         let name = path.file_name()?.to_str()?;

@@ -52,6 +52,8 @@ pub struct Survey {
     virgin: Vec<u8>,
     frontier: Frontier,
     blockers: Blockers,
+    /// Numbers of the inputs whose comparisons are known.
+    logged: BTreeSet<usize>,
     aggregates: Aggregates,
     owners: Owners,
     /// By domain: the numbers of inputs that have moved its best value, and to what.
@@ -81,7 +83,7 @@ pub struct StuckPlace {
     pub fork: Option<Fork>,
     /// Hit only by inputs that come there.
     pub counter: Option<u32>,
-    comparison: Option<Blocker>,
+    pub comparison: Option<Blocker>,
 }
 
 impl Listed for StuckPlace {
@@ -128,6 +130,7 @@ impl Survey {
             virgin: vec![0xff; size],
             frontier: Frontier::new(Flow::new(&target.flow().0)),
             blockers: Blockers::default(),
+            logged: BTreeSet::new(),
             aggregates: Aggregates::new(target.domains()),
             owners: Owners::default(),
             moves: vec![Vec::new(); target.domains().len()],
@@ -202,17 +205,82 @@ impl Survey {
         let smallest: BTreeSet<usize> =
             self.counters.iter().filter_map(|facts| Some(facts.smallest?.1)).collect();
         let others = (0..self.files.len()).filter(|number| !smallest.contains(number));
-        let (begin, mut input, mut logged) = (Instant::now(), Vec::new(), 0);
+        let (begin, mut input) = (Instant::now(), Vec::new());
         for number in smallest.iter().copied().chain(others) {
             if begin.elapsed() > limit {
                 break;
             }
+            if self.logged.contains(&number) {
+                continue;
+            }
             inputs::read(&self.files[number], &mut input)?;
             let run = target.observe_logged(&input)?;
             self.blockers.add((number, &input), run.comparisons);
-            logged += 1;
+            self.logged.insert(number);
         }
-        Ok(logged)
+        Ok(self.logged.len())
+    }
+
+    /// Files and lines that one run reaches.
+    #[must_use]
+    pub fn lines_of_run(&self, edges: &[u8]) -> BTreeSet<(String, u32)> {
+        let mut lines = BTreeSet::new();
+        for Part { module, lines: map } in &self.parts {
+            if let (Ok(map), Some(edges)) = (map, edges.get(module.counters.clone())) {
+                map.lines_of_run(edges, &mut lines);
+            }
+        }
+        lines
+    }
+
+    /// The counters of the edge map that show whether a line is reached. `file`: the end of its path.
+    #[must_use]
+    pub fn counters_of_line(&self, file: &str, line: u32) -> Vec<u32> {
+        let mut counters = Vec::new();
+        for Part { module, lines: map } in &self.parts {
+            if let Ok(map) = map {
+                let own = map.counters_of_line(Path::new(file), line).into_iter();
+                counters.extend(own.map(|counter| (module.counters.start + counter) as u32));
+            }
+        }
+        counters
+    }
+
+    /// Numbers of the smallest inputs that hit one of these counters, at most `most`. Runs files again, the smallest ones
+    /// first, until `limit` is over.
+    pub fn inputs_hitting(
+        &self,
+        target: &mut Hooked,
+        counters: &[u32],
+        most: usize,
+        limit: Duration,
+    ) -> Result<Vec<usize>, SurveyError> {
+        let size = |path: &PathBuf| std::fs::metadata(path).map_or(u64::MAX, |data| data.len());
+        let mut numbers: Vec<usize> = (0..self.files.len()).collect();
+        numbers.sort_by_cached_key(|number| size(&self.files[*number]));
+        let (begin, mut input, mut found) = (Instant::now(), Vec::new(), Vec::new());
+        for number in numbers {
+            if found.len() >= most || begin.elapsed() > limit {
+                break;
+            }
+            inputs::read(&self.files[number], &mut input)?;
+            let run = target.observe(&input)?;
+            let is_hit = |counter: &u32| run.edges.get(*counter as usize).is_some_and(|it| *it > 0);
+            if counters.iter().any(is_hit) {
+                found.push(number);
+            }
+        }
+        Ok(found)
+    }
+
+    /// Counters that a run hits and that no input has hit before.
+    #[must_use]
+    pub fn new_counters(&self, edges: &[u8]) -> Vec<u32> {
+        let counters = coverage::trace(edges).into_vec().into_iter();
+        let is_new = |counter: &u32| {
+            self.counters.get(*counter as usize).is_none_or(|facts| facts.inputs == 0)
+        };
+        counters.filter(is_new).collect()
     }
 
     /// The files that were run. Their places here are the numbers of inputs.

@@ -12,4 +12,5 @@ mod common;
 mod control;
 mod fleet;
 mod jobs;
+mod mcp;
 mod pastis;

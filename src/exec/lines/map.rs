@@ -1,5 +1,6 @@
 //! The lines and functions of one file of a target, and which inputs have reached them.
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -181,6 +182,32 @@ impl LineMap {
             }
             covered.functions.push(function_facts);
         }
+    }
+
+    /// Adds files and lines that one run reaches: `edges` are the file's counters after it.
+    pub fn lines_of_run(&self, edges: &[u8], lines: &mut BTreeSet<(String, u32)>) {
+        let is_hit = |counter: &usize| edges.get(*counter).is_some_and(|count| *count > 0);
+        for (stretch, _) in self.functions.iter().flat_map(|function| &function.stretches) {
+            if stretch.counters.iter().any(is_hit) {
+                let rows = self.source.within(&stretch.range);
+                lines.extend(rows.map(|(file, line)| (file.into_owned(), line)));
+            }
+        }
+    }
+
+    /// The counters that show whether a line is reached. `file`: the end of its path.
+    #[must_use]
+    pub fn counters_of_line(&self, file: &Path, line: u32) -> BTreeSet<usize> {
+        let is_it = |(path, number): &(Cow<'_, str>, u32)| {
+            *number == line && Path::new(&**path).ends_with(file)
+        };
+        let mut counters = BTreeSet::new();
+        for (stretch, _) in self.functions.iter().flat_map(|function| &function.stretches) {
+            if self.source.within(&stretch.range).any(|row| is_it(&row)) {
+                counters.extend(&stretch.counters);
+            }
+        }
+        counters
     }
 
     /// Adds files and lines of the blocks of these counters.

@@ -4,6 +4,7 @@
 //! `commands` and `events` are the protocol. A [`Control`] reads commands in threads of its own and
 //! hands them on as [`Order`]s; answers come back as events, through the sink.
 
+mod client;
 mod commands;
 mod events;
 mod mailbox;
@@ -16,6 +17,7 @@ use std::sync::Arc;
 
 use serde::Serialize;
 
+pub use client::Client;
 pub use commands::{Command, LONGEST_INPUT, Setting};
 pub use events::Hello;
 pub use socket::{ControlError, Socket};

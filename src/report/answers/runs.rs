@@ -1,0 +1,178 @@
+//! What single inputs do.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use ffuzz_engine::coverage;
+use ffuzz_engine::executor::ExitKind;
+
+use super::tools::Given;
+use super::{Analyst, Session, USUAL};
+use crate::survey::StuckPlace;
+
+/// Places in one answer.
+const MOST_PLACES: usize = 20;
+/// Lines of one input in an answer.
+const MOST_LINES: usize = 500;
+/// For inputs that reach a line.
+const SEARCH_TIME: Duration = Duration::from_secs(20);
+
+/// Files and lines.
+type Lines = BTreeSet<(String, u32)>;
+
+/// What is watched in a run.
+enum Watch {
+    Place(Box<StuckPlace>),
+    Line { file: String, line: u32, counters: Vec<u32> },
+}
+
+impl Analyst {
+    pub(super) fn inputs_reaching(&mut self, given: Given<'_>) -> Result<Value, String> {
+        let (file, line) =
+            (given.text("file").unwrap_or_default(), given.number("line").unwrap_or(0));
+        let session = self.session()?;
+        let counters = session.counters_of(file, line)?;
+        let limit = usize::try_from(given.number("limit").unwrap_or(USUAL)).unwrap_or(usize::MAX);
+        let found =
+            session.survey.inputs_hitting(&mut session.target, &counters, limit, SEARCH_TIME);
+        let found = found.map_err(|error| error.to_string())?;
+        let entries = found.into_iter().filter_map(|number| {
+            Some(json!({"input": session.name(number)?, "size": session.finds.get(number)?.size}))
+        });
+        Ok(json!({"entries": entries.collect::<Vec<_>>()}))
+    }
+
+    pub(super) fn explain_input(&mut self, given: Given<'_>) -> Result<Value, String> {
+        let path = self.path_of(given.text("input").unwrap_or_default())?;
+        let session = self.session()?;
+        let number = session.finds.iter().position(|find| find.path == path);
+        let number = number.ok_or_else(|| format!("{} is not in the queue", path.display()))?;
+        let facts = session.survey.counters().iter().enumerate();
+        let first = facts.filter(|(_, facts)| facts.first == Some(number));
+        let new: Vec<u32> = first.map(|(counter, _)| counter as u32).collect();
+        let find = &session.finds[number];
+        let name = &find.name;
+        let aggregates = session.survey.aggregates();
+        let owned = aggregates
+            .changed()
+            .filter(|(key, _)| session.survey.owners().of(*key) == Some(number));
+        let owned: Vec<_> = owned.take(MOST_PLACES).collect();
+        Ok(json!({
+            "input": session.name(number), "path": path, "size": find.size,
+            "found_after_seconds": name.time.map(|time| time / 1000), "runs": name.execs,
+            "parent": name.src, "operator": name.op, "from": name.peer, "seed": name.orig,
+            "new_edges": new.len(), "new_lines": session.lines(&new, MOST_PLACES),
+            "best_of_domain_keys": owned,
+        }))
+    }
+
+    pub(super) fn run_input(&mut self, given: Given<'_>) -> Result<Value, String> {
+        let bytes = match given.bytes()? {
+            Some(bytes) => bytes,
+            None => self.bytes_of(given.text("path").unwrap_or_default())?,
+        };
+        let session = self.session()?;
+        let watch = given.text("watch").map(|watch| session.watch(watch)).transpose()?;
+        let run = session.target.observe(&bytes).map_err(|error| error.to_string())?;
+        let (exit, edges) = (run.exit, run.edges.to_vec());
+        let new = session.survey.new_counters(&edges);
+        let mut answer = json!({
+            "outcome": outcome(exit), "size": bytes.len(), "edges": coverage::count(&edges),
+            "new_edges": new.len(), "new_lines": session.lines(&new, MOST_PLACES),
+        });
+        if let Some(watch) = watch {
+            answer["watch"] = session.watched(&watch, &bytes, &edges)?;
+        }
+        Ok(answer)
+    }
+
+    pub(super) fn compare_inputs(&mut self, given: Given<'_>) -> Result<Value, String> {
+        let [a, b] = ["a", "b"].map(|name| self.bytes_of(given.text(name).unwrap_or_default()));
+        let (a, b) = (a?, b?);
+        let session = self.session()?;
+        let mut seen = |bytes: &[u8]| -> Result<_, String> {
+            let run = session.target.observe(bytes).map_err(|error| error.to_string())?;
+            let (exit, edges) = (run.exit, run.edges.to_vec());
+            Ok((outcome(exit), coverage::count(&edges), session.survey.lines_of_run(&edges)))
+        };
+        let ((ends_a, edges_a, lines_a), (ends_b, edges_b, lines_b)) = (seen(&a)?, seen(&b)?);
+        let only = |one: &Lines, other: &Lines| {
+            let mut files: BTreeMap<&str, Vec<u32>> = BTreeMap::new();
+            for (file, line) in one.difference(other).take(MOST_LINES) {
+                files.entry(file).or_default().push(*line);
+            }
+            json!(files)
+        };
+        Ok(json!({
+            "a": {"outcome": ends_a, "edges": edges_a, "only_lines": only(&lines_a, &lines_b)},
+            "b": {"outcome": ends_b, "edges": edges_b, "only_lines": only(&lines_b, &lines_a)},
+            "lines_of_both": lines_a.intersection(&lines_b).count(),
+        }))
+    }
+
+    fn bytes_of(&self, name: &str) -> Result<Vec<u8>, String> {
+        let path = self.path_of(name)?;
+        let bytes = ffuzz_sys::file::read(&path, 1 << 20);
+        bytes.map_err(|error| format!("cannot read {}: {error}", path.display()))
+    }
+}
+
+impl Session {
+    fn counters_of(&self, file: &str, line: u64) -> Result<Vec<u32>, String> {
+        let line = u32::try_from(line).unwrap_or(0);
+        let counters = self.survey.counters_of_line(file, line);
+        match counters.is_empty() {
+            true => Err(format!("{file}:{line} is no line with code of the target")),
+            false => Ok(counters),
+        }
+    }
+
+    fn watch(&mut self, watch: &str) -> Result<Watch, String> {
+        if let Some((file, line)) = watch.rsplit_once(':')
+            && let Ok(line) = line.parse::<u32>()
+        {
+            let counters = self.counters_of(file, line.into())?;
+            return Ok(Watch::Line { file: file.to_owned(), line, counters });
+        }
+        Ok(Watch::Place(Box::new(self.place(watch)?)))
+    }
+
+    fn watched(&mut self, watch: &Watch, bytes: &[u8], edges: &[u8]) -> Result<Value, String> {
+        let is_hit = |counter: &u32| edges.get(*counter as usize).is_some_and(|count| *count > 0);
+        let (file, line, mut answer) = match watch {
+            Watch::Line { file, line, counters } => {
+                (file.clone(), *line, json!({"reached": counters.iter().any(is_hit)}))
+            }
+            Watch::Place(one) => {
+                let behind = one.fork.map(|fork| self.survey.frontier().counters_behind(&fork));
+                let passed = behind.unwrap_or_default().iter().any(is_hit);
+                let reached = passed || one.counter.as_ref().is_some_and(is_hit);
+                let operands = self.operands(bytes, one.comparison.as_ref().map(|it| it.site))?;
+                let answer = json!({"reached": reached, "passed": passed, "operands": operands});
+                (one.place.file.clone(), one.place.line, answer)
+            }
+        };
+        if answer["reached"] == false {
+            let lines = self.survey.lines_of_run(edges);
+            let before = lines
+                .iter()
+                .filter(|(path, number)| *number <= line && Path::new(path).ends_with(&file));
+            answer["last_reached_line_before"] = json!(before.map(|(_, number)| *number).max());
+        }
+        Ok(answer)
+    }
+}
+
+fn outcome(exit: ExitKind) -> String {
+    match exit {
+        ExitKind::Ok => "ok".into(),
+        ExitKind::Crash { signal: 0 } => "crash by exit code".into(),
+        ExitKind::Crash { signal } => format!("crash by signal {signal}"),
+        ExitKind::Hang | ExitKind::Cut => "timeout".into(),
+        ExitKind::Oom => "killed: out of memory?".into(),
+        ExitKind::Lost => "took its fork server along".into(),
+    }
+}

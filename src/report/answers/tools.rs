@@ -1,0 +1,310 @@
+//! The questions that can be asked, with what they take.
+
+use base64::Engine as _;
+use base64::prelude::BASE64_STANDARD;
+use serde_json::{Map, Value, json};
+
+/// Largest input that is taken.
+const LARGEST_INPUT: usize = 1 << 20;
+
+/// A question or an order.
+#[derive(Debug)]
+pub struct Tool {
+    pub name: &'static str,
+    pub description: &'static str,
+    /// It changes the campaign.
+    pub writes: bool,
+    parameters: &'static [Parameter],
+}
+
+#[derive(Debug)]
+struct Parameter {
+    name: &'static str,
+    kind: Kind,
+    is_needed: bool,
+    description: &'static str,
+}
+
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+enum Kind {
+    Text,
+    Number,
+    Flag,
+    Texts,
+}
+
+const fn may(name: &'static str, kind: Kind, description: &'static str) -> Parameter {
+    Parameter { name, kind, is_needed: false, description }
+}
+
+const fn must(name: &'static str, kind: Kind, description: &'static str) -> Parameter {
+    Parameter { name, kind, is_needed: true, description }
+}
+
+const LIMIT: Parameter = may("limit", Kind::Number, "entries of the answer (20)");
+const AFTER: Parameter =
+    may("after", Kind::Number, "entries to leave out: `next` of the answer before");
+const DATA: Parameter = may("data", Kind::Text, "the input in base64");
+const TEXT: Parameter = may("text", Kind::Text, "the input as text");
+const PATH: Parameter = may("path", Kind::Text, "the input's file, or its name in the queue");
+
+/// All of them.
+pub const TOOLS: &[Tool] = &[
+    Tool {
+        name: "status",
+        description: "How the campaign fares: coverage, runs, bugs, growth of the last minutes, warnings, and what may be \
+                      done next.",
+        writes: false,
+        parameters: &[],
+    },
+    Tool {
+        name: "stuck",
+        description: "Places in the source that inputs reach and from which none goes on in some way, those first behind \
+                      which most code lies: the comparison that decides, its operands where they were closest, the bytes \
+                      of the closest input that move them.",
+        writes: false,
+        parameters: &[
+            LIMIT,
+            AFTER,
+            may("file", Kind::Text, "only of the file whose path ends so"),
+            may("function", Kind::Text, "only of functions whose name contains this"),
+            may("min_behind", Kind::Number, "only with as many edges behind"),
+        ],
+    },
+    Tool {
+        name: "explain_stuck",
+        description: "One place of `stuck` in detail: source around it, operands of several inputs, the inputs.",
+        writes: false,
+        parameters: &[must("id", Kind::Text, "id of the place")],
+    },
+    Tool {
+        name: "coverage",
+        description: "Which files, functions and lines are reached. Without arguments a list of files; with `file` its \
+                      functions and unreached lines; with `lines` the source with the number of inputs of each line.",
+        writes: false,
+        parameters: &[
+            may("file", Kind::Text, "the file whose path ends so"),
+            may("function", Kind::Text, "only functions whose name contains this"),
+            may("lines", Kind::Flag, "the source line by line, from line `after` on"),
+            LIMIT,
+            AFTER,
+        ],
+    },
+    Tool {
+        name: "never_entered",
+        description: "Functions that no input enters, by who may call them: `caller` (code that is reached), `pointer`, \
+                      `harness` (nothing that is reached: the harness has to call them).",
+        writes: false,
+        parameters: &[may("reason", Kind::Text, "caller, pointer or harness"), LIMIT, AFTER],
+    },
+    Tool {
+        name: "inputs_reaching",
+        description: "The smallest inputs that reach a line of the source.",
+        writes: false,
+        parameters: &[
+            must("file", Kind::Text, "the file whose path ends so"),
+            must("line", Kind::Number, "the line"),
+            LIMIT,
+        ],
+    },
+    Tool {
+        name: "explain_input",
+        description: "What an input of the queue was the first to reach, where it came from, which domain values it has.",
+        writes: false,
+        parameters: &[must(
+            "input",
+            Kind::Text,
+            "its name in the queue, `id:` and its number, or its path",
+        )],
+    },
+    Tool {
+        name: "run_input",
+        description: "Runs an input once: how it ends, which new edges it reaches, and, with `watch`, whether it reaches \
+                      or passes that place, with the operands there. Nothing is kept.",
+        writes: false,
+        parameters: &[
+            DATA,
+            TEXT,
+            PATH,
+            may("watch", Kind::Text, "id of a stuck place, or FILE:LINE"),
+        ],
+    },
+    Tool {
+        name: "compare_inputs",
+        description: "Runs two inputs: which lines only one of them reaches.",
+        writes: false,
+        parameters: &[
+            must("a", Kind::Text, "an input's name in the queue, or its path"),
+            must("b", Kind::Text, "another one's"),
+        ],
+    },
+    Tool {
+        name: "bugs",
+        description: "The bugs that triage has made of the crashes; crashes that are not triaged.",
+        writes: false,
+        parameters: &[LIMIT, AFTER],
+    },
+    Tool {
+        name: "bug",
+        description: "One bug with its stacks, its input and a script to repeat it.",
+        writes: false,
+        parameters: &[must("id", Kind::Text, "id of the bug")],
+    },
+    Tool {
+        name: "domains",
+        description: "The best values of each domain (allocated bytes, loop counts, …), where they arise and in which input.",
+        writes: false,
+        parameters: &[may("name", Kind::Text, "only of this domain"), LIMIT],
+    },
+    Tool {
+        name: "inject_input",
+        description: "Gives the running campaign an input: it is run, judged, and kept if it shows something new.",
+        writes: true,
+        parameters: &[DATA, TEXT, PATH],
+    },
+    Tool {
+        name: "add_tokens",
+        description: "Adds words to the dictionary of the running campaign.",
+        writes: true,
+        parameters: &[must("tokens", Kind::Texts, "words, each of 1 to 128 bytes")],
+    },
+    Tool { name: "pause", description: "Pauses the campaign.", writes: true, parameters: &[] },
+    Tool { name: "resume", description: "Goes on after a pause.", writes: true, parameters: &[] },
+    Tool { name: "stop", description: "Ends the campaign.", writes: true, parameters: &[] },
+];
+
+impl Tool {
+    /// The one with this name.
+    #[must_use]
+    pub fn named(name: &str) -> Option<&'static Self> {
+        TOOLS.iter().find(|tool| tool.name == name)
+    }
+
+    /// What it takes, as a JSON schema.
+    #[must_use]
+    pub fn schema(&self) -> Value {
+        let property = |one: &Parameter| {
+            let kind = match one.kind {
+                Kind::Text => json!({"type": "string", "description": one.description}),
+                Kind::Number => {
+                    json!({"type": "integer", "minimum": 0, "description": one.description})
+                }
+                Kind::Flag => json!({"type": "boolean", "description": one.description}),
+                Kind::Texts => {
+                    json!({"type": "array", "items": {"type": "string"}, "description": one.description})
+                }
+            };
+            (one.name.to_owned(), kind)
+        };
+        let needed: Vec<&str> =
+            self.parameters.iter().filter(|one| one.is_needed).map(|one| one.name).collect();
+        json!({
+            "type": "object",
+            "properties": self.parameters.iter().map(property).collect::<Map<_, _>>(),
+            "required": needed,
+            "additionalProperties": false,
+        })
+    }
+
+    /// Refuses what it does not take.
+    pub fn check(&self, given: &Map<String, Value>) -> Result<(), String> {
+        for (name, value) in given {
+            let known = self.parameters.iter().find(|one| one.name == name);
+            let one = known.ok_or_else(|| format!("{} does not take {name:?}", self.name))?;
+            let fits = match one.kind {
+                Kind::Text => value.is_string(),
+                Kind::Number => value.is_u64(),
+                Kind::Flag => value.is_boolean(),
+                Kind::Texts => value.as_array().is_some_and(|all| all.iter().all(Value::is_string)),
+            };
+            let kind = match one.kind {
+                Kind::Text => "a text",
+                Kind::Number => "a whole number from 0 on",
+                Kind::Flag => "true or false",
+                Kind::Texts => "a list of texts",
+            };
+            if !fits {
+                return Err(format!("{name} has to be {kind}"));
+            }
+        }
+        let missing =
+            self.parameters.iter().find(|one| one.is_needed && !given.contains_key(one.name));
+        missing.map_or(Ok(()), |one| Err(format!("{} needs {}", self.name, one.name)))
+    }
+}
+
+/// What was given to a tool, after it was checked.
+#[derive(Clone, Copy, Debug)]
+pub struct Given<'a>(pub &'a Map<String, Value>);
+
+impl<'a> Given<'a> {
+    pub(super) fn text(self, name: &str) -> Option<&'a str> {
+        self.0.get(name)?.as_str()
+    }
+
+    pub(super) fn number(self, name: &str) -> Option<u64> {
+        self.0.get(name)?.as_u64()
+    }
+
+    pub(super) fn flag(self, name: &str) -> bool {
+        self.0.get(name).and_then(Value::as_bool).unwrap_or(false)
+    }
+
+    pub(super) fn texts(self, name: &str) -> Vec<&'a str> {
+        let all = self.0.get(name).and_then(Value::as_array);
+        all.into_iter().flatten().filter_map(Value::as_str).collect()
+    }
+
+    /// Bytes given as `data` or `text`; None: there is a path instead, or nothing.
+    pub(super) fn bytes(self) -> Result<Option<Vec<u8>>, String> {
+        let bytes = match (self.text("data"), self.text("text"), self.text("path")) {
+            (Some(data), None, None) => {
+                let bytes = BASE64_STANDARD.decode(data);
+                bytes.map_err(|error| format!("data is not base64: {error}"))?
+            }
+            (None, Some(text), None) => text.as_bytes().to_vec(),
+            (None, None, Some(_)) => return Ok(None),
+            _ => return Err("give one of data, text and path".into()),
+        };
+        match bytes.len() {
+            0 => Err("the input is empty".into()),
+            1..=LARGEST_INPUT => Ok(Some(bytes)),
+            _ => Err(format!("the input is longer than {LARGEST_INPUT} bytes")),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_tool_does_not_take_is_refused() {
+        let tool = Tool::named("inputs_reaching").unwrap();
+        let check = |value: Value| tool.check(value.as_object().unwrap());
+        assert_eq!(check(json!({"file": "a.c", "line": 3, "limit": 5})), Ok(()));
+        assert!(check(json!({"file": "a.c"})).unwrap_err().contains("needs line"));
+        assert!(check(json!({"file": "a.c", "line": -1})).unwrap_err().contains("whole number"));
+        assert!(check(json!({"file": 1, "line": 1})).unwrap_err().contains("a text"));
+        assert!(
+            check(json!({"file": "a", "line": 1, "x": 1})).unwrap_err().contains("does not take")
+        );
+        assert_eq!(tool.schema()["required"], json!(["file", "line"]));
+    }
+
+    #[test]
+    fn an_input_is_given_in_one_way() {
+        let bytes = |value: Value| Given(value.as_object().unwrap()).bytes();
+        assert_eq!(bytes(json!({"data": "SGk="})), Ok(Some(b"Hi".to_vec())));
+        assert_eq!(bytes(json!({"text": "Hi"})), Ok(Some(b"Hi".to_vec())));
+        assert_eq!(bytes(json!({"path": "/x"})), Ok(None));
+        for bad in [
+            json!({}),
+            json!({"data": "%"}),
+            json!({"text": ""}),
+            json!({"text": "a", "path": "b"}),
+        ] {
+            assert!(bytes(bad.clone()).is_err(), "{bad}");
+        }
+    }
+}
