@@ -128,6 +128,9 @@ impl Orders {
             }
             Ok(Command::Stats) => Ok(Answer::Stats(Box::new(outside.snapshot(fuzzer)))),
             Ok(Command::Set(setting)) => set(setting, options, fuzzer).map(|()| Answer::Done),
+            Ok(Command::Ask(_)) => {
+                Err("questions are answered on a socket: --control SOCKET, or ffuzz mcp OUT".into())
+            }
             // It was asked for when it came.
             Ok(Command::Stop) => Ok(Answer::Done),
         };

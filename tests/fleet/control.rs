@@ -558,3 +558,30 @@ fn a_log_of_afl_lists_none() {
         fs::remove_dir_all(dir.path("out")).unwrap();
     }
 }
+
+#[test]
+fn questions_are_answered_beside_the_campaign() {
+    let dir = TestDir::with_seed("a");
+    let lines = target("lines.c", "-g -O0");
+    let (running, mut client) = start_on(&dir, "", &lines);
+    let covered = client.ask(json!({"cmd": "coverage"}));
+    assert_eq!(covered["ok"], true, "{covered}");
+    let answer = &covered["answer"];
+    assert!(answer["lines"][0].as_u64().unwrap() > 10, "{covered}");
+    assert!(answer["entries"][0]["file"].as_str().unwrap().ends_with("lines.c"), "{covered}");
+    // Of two clients each gets its own answers, also while nothing is fuzzed.
+    client.order(json!({"cmd": "pause"}));
+    let mut other = Client::connect(&dir.path("ctl"));
+    let stuck = other.ask(json!({"cmd": "stuck", "limit": 1}));
+    assert_eq!(
+        (&stuck["ok"], stuck["answer"]["entries"].is_array()),
+        (&json!(true), true),
+        "{stuck}"
+    );
+    let run = client.ask(json!({"cmd": "run_input", "text": "n", "watch": "lines.c:18"}));
+    assert_eq!(run["answer"]["watch"]["reached"], true, "{run}");
+    let refused = client.ask(json!({"cmd": "stuck", "limit": "x"}));
+    assert!(refused["error"].as_str().unwrap().contains("whole number"), "{refused}");
+    stop(running, client, &dir);
+    other.read_all();
+}

@@ -9,6 +9,7 @@ use base64::prelude::BASE64_STANDARD;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use super::questions::is_question;
 use ffuzz_config::options::Schedule;
 use ffuzz_engine::mutate::dictionary::Token;
 use ffuzz_sys::file;
@@ -30,6 +31,8 @@ pub enum Command {
     Blockers,
     Stop,
     Set(Setting),
+    /// A question about the campaign, as it was asked.
+    Ask(Value),
 }
 
 /// What changes while the campaign runs; None stays as it is.
@@ -96,6 +99,9 @@ impl Command {
         if id.is_none() && value.get("id").is_some_and(|id| !id.is_null()) {
             return (None, Err("the id is not a whole number".into()));
         }
+        if value.get("cmd").and_then(Value::as_str).is_some_and(is_question) {
+            return (id, Ok(Self::Ask(value)));
+        }
         let words = serde_json::from_value(value).map_err(|error| error.to_string());
         (id, words.and_then(Self::check))
     }
@@ -104,6 +110,11 @@ impl Command {
     #[must_use]
     pub(crate) fn to_line(&self, id: u64) -> String {
         let words = match self {
+            Self::Ask(question) => {
+                let mut question = question.clone();
+                question["id"] = id.into();
+                return super::line(&question);
+            }
             Self::Inject(data) => {
                 let data = Some(BASE64_STANDARD.encode(data));
                 CommandWords::Inject { kind: InputKind::Input, data, path: None }

@@ -8,6 +8,7 @@ mod client;
 mod commands;
 mod events;
 mod mailbox;
+mod questions;
 mod refused;
 mod server;
 mod socket;
@@ -20,6 +21,7 @@ use serde::Serialize;
 pub use client::Client;
 pub use commands::{Command, LONGEST_INPUT, Setting};
 pub use events::Hello;
+pub use questions::Questions;
 pub use socket::{ControlError, Socket};
 
 use ffuzz_config::options::ControlPlace;
@@ -111,7 +113,7 @@ pub type Deliver = Arc<dyn Fn(Incoming) -> bool + Send + Sync>;
 /// once.
 #[derive(Debug)]
 pub enum Control {
-    Socket(Socket, Hello),
+    Socket(Socket, Hello, Questions),
     /// Commands on standard input; the answers are among the events of `--json`.
     Stdin,
 }
@@ -119,7 +121,10 @@ pub enum Control {
 impl Control {
     pub fn open(place: &ControlPlace, hello: Hello) -> Result<Self, ControlError> {
         Ok(match place {
-            ControlPlace::Path(path) => Self::Socket(Socket::bind(path)?, hello),
+            ControlPlace::Path(path) => {
+                let questions = Questions::new(hello.out.clone());
+                Self::Socket(Socket::bind(path)?, hello, questions)
+            }
             ControlPlace::Stdin => Self::Stdin,
         })
     }
@@ -127,8 +132,8 @@ impl Control {
     /// Starts listening. The sink, if there is one, sends events to clients.
     pub fn serve(self, deliver: Deliver) -> io::Result<Option<Box<dyn EventSink>>> {
         match self {
-            Self::Socket(socket, hello) => {
-                let sink = server::Sink::serve(socket, hello, deliver)?;
+            Self::Socket(socket, hello, questions) => {
+                let sink = server::Sink::serve(socket, hello, questions, deliver)?;
                 Ok(Some(Box::new(sink)))
             }
             Self::Stdin => {

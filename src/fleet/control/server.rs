@@ -13,6 +13,7 @@ use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use super::commands::{Command, LONGEST_LINE};
 use super::events::Hello;
 use super::mailbox::Mailbox;
+use super::questions::Questions;
 use super::refused::Refused;
 use super::socket::Socket;
 use super::{Deliver, Incoming, Order};
@@ -101,15 +102,22 @@ pub(super) struct Sink {
     /// Unix second of the last state.
     last_stats: u64,
     socket: Option<Socket>,
+    questions: Arc<Questions>,
 }
 
 impl Sink {
     /// Lets clients in; their commands go to `deliver`.
-    pub(super) fn serve(socket: Socket, hello: Hello, deliver: Deliver) -> io::Result<Self> {
-        let clients = Arc::new(Clients::default());
+    pub(super) fn serve(
+        socket: Socket,
+        hello: Hello,
+        questions: Questions,
+        deliver: Deliver,
+    ) -> io::Result<Self> {
+        let (clients, questions) = (Arc::new(Clients::default()), Arc::new(questions));
         let (listener, first, theirs) = (socket.listener()?, hello.line(), Arc::clone(&clients));
-        spawn("control", move || accept(&listener, &first, &theirs, &deliver))?;
-        Ok(Self { clients, hello, last_stats: 0, socket: Some(socket) })
+        let receiver = Receiver { deliver, questions: Arc::clone(&questions) };
+        spawn("control", move || accept(&listener, &first, &theirs, &receiver))?;
+        Ok(Self { clients, hello, last_stats: 0, socket: Some(socket), questions })
     }
 
     fn publish(&mut self, event: &Event, worker: Option<&str>) {
@@ -161,6 +169,7 @@ impl EventSink for Sink {
 impl Drop for Sink {
     fn drop(&mut self) {
         self.close();
+        self.questions.stop();
         self.socket = None;
         let deadline = Instant::now() + LAST_READS;
         let mut state = self.clients.lock();
@@ -175,29 +184,36 @@ impl Drop for Sink {
     }
 }
 
+/// Where the commands of clients go.
+#[derive(Clone)]
+struct Receiver {
+    deliver: Deliver,
+    questions: Arc<Questions>,
+}
+
 fn spawn(name: &str, run: impl FnOnce() + Send + 'static) -> io::Result<()> {
     thread::Builder::new().name(name.into()).spawn(run).map(drop)
 }
 
-fn accept(listener: &UnixListener, hello: &str, clients: &Arc<Clients>, deliver: &Deliver) {
+fn accept(listener: &UnixListener, hello: &str, clients: &Arc<Clients>, receiver: &Receiver) {
     while !clients.lock().over {
         match listener.accept() {
-            Ok((stream, _)) => welcome(stream, hello, clients, deliver),
+            Ok((stream, _)) => welcome(stream, hello, clients, receiver),
             Err(_) => thread::park_timeout(PAUSE),
         }
     }
 }
 
-fn welcome(mut stream: UnixStream, hello: &str, clients: &Arc<Clients>, deliver: &Deliver) {
+fn welcome(mut stream: UnixStream, hello: &str, clients: &Arc<Clients>, receiver: &Receiver) {
     let (number, mailbox) = match clients.add(hello) {
         Ok(client) => client,
         Err(error) => {
             let _ = stream.set_nonblocking(true);
             let _ = stream.write_all(refusal(&error).as_bytes());
-            return clients.refuse(&error, deliver);
+            return clients.refuse(&error, &receiver.deliver);
         }
     };
-    let started = start(stream, number, &mailbox, clients, deliver);
+    let started = start(stream, number, &mailbox, clients, receiver);
     if started.is_err() {
         mailbox.abandon();
         clients.remove(number);
@@ -209,7 +225,7 @@ fn start(
     number: u64,
     mailbox: &Arc<Mailbox>,
     clients: &Arc<Clients>,
-    deliver: &Deliver,
+    receiver: &Receiver,
 ) -> io::Result<()> {
     let (theirs, all) = (Arc::clone(mailbox), Arc::clone(clients));
     let mut writer = stream.try_clone()?;
@@ -220,10 +236,15 @@ fn start(
         all.remove(number);
     })?;
     let (theirs, all) = (Arc::clone(mailbox), Arc::clone(clients));
-    let deliver = Arc::clone(deliver);
+    let Receiver { deliver, questions } = receiver.clone();
     let take = {
         let (all, deliver) = (Arc::clone(&all), Arc::clone(&deliver));
+        let asked = Arc::clone(mailbox);
         move |order: Order| {
+            if let Ok(Command::Ask(question)) = &order.command {
+                asked.answer(questions.answer(question).into());
+                return true;
+            }
             order.command.as_ref().err().into_iter().for_each(|error| all.refuse(error, &deliver));
             deliver(order.into())
         }

@@ -35,7 +35,11 @@ impl Standing {
                 let room = self.tokens.len() < MOST_TOKENS;
                 self.tokens.extend(token.clone().filter(|_| room));
             }
-            Command::Inject(_) | Command::Stats | Command::Blockers | Command::Stop => {}
+            Command::Inject(_)
+            | Command::Stats
+            | Command::Blockers
+            | Command::Stop
+            | Command::Ask(_) => {}
         }
     }
 
