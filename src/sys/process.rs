@@ -193,6 +193,22 @@ fn prepare(
 /// Makes the process to be started one that takes only what is left of these cores, in a group of its
 /// own, which signals of the terminal do not reach.
 pub fn in_background(command: &mut Command, cores: &[usize]) {
+    on_cores(command, cores);
+    // SAFETY: system calls on integers; what the kernel refuses makes the process less modest, no more.
+    unsafe {
+        command.pre_exec(move || {
+            libc::setpriority(libc::PRIO_PROCESS, 0, 19);
+            libc::syscall(libc::SYS_ioprio_set, IOPRIO_WHO_PROCESS, 0, IOPRIO_CLASS_IDLE);
+            // Not SCHED_IDLE: leaving it at this priority needs a privilege.
+            set_policy(0, libc::SCHED_BATCH);
+            Ok(())
+        })
+    };
+}
+
+/// The process of a command gets a group of its own, and may use these cores; all that this process may use if there are
+/// none.
+pub fn on_cores(command: &mut Command, cores: &[usize]) {
     let mut set = nix::sched::CpuSet::new();
     for core in cores {
         // Beyond the largest set there is no core.
@@ -200,17 +216,12 @@ pub fn in_background(command: &mut Command, cores: &[usize]) {
     }
     let bound = !cores.is_empty();
     command.process_group(0);
-    // SAFETY: system calls on integers and values that the closure owns; what the kernel refuses makes
-    // the process less modest, no more.
+    // SAFETY: a system call on values that the closure owns; what the kernel refuses changes nothing.
     unsafe {
         command.pre_exec(move || {
             if bound {
                 let _ = nix::sched::sched_setaffinity(Pid::from_raw(0), &set);
             }
-            libc::setpriority(libc::PRIO_PROCESS, 0, 19);
-            libc::syscall(libc::SYS_ioprio_set, IOPRIO_WHO_PROCESS, 0, IOPRIO_CLASS_IDLE);
-            // Not SCHED_IDLE: leaving it at this priority needs a privilege.
-            set_policy(0, libc::SCHED_BATCH);
             Ok(())
         })
     };

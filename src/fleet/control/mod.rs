@@ -113,7 +113,7 @@ pub type Deliver = Arc<dyn Fn(Incoming) -> bool + Send + Sync>;
 /// once.
 #[derive(Debug)]
 pub enum Control {
-    Socket(Socket, Hello, Questions),
+    Socket(Socket, Hello, Arc<Questions>),
     /// Commands on standard input; the answers are among the events of `--json`.
     Stdin,
 }
@@ -122,7 +122,7 @@ impl Control {
     pub fn open(place: &ControlPlace, hello: Hello) -> Result<Self, ControlError> {
         Ok(match place {
             ControlPlace::Path(path) => {
-                let questions = Questions::new(hello.out.clone());
+                let questions = Arc::new(Questions::new(hello.out.clone()));
                 Self::Socket(Socket::bind(path)?, hello, questions)
             }
             ControlPlace::Stdin => Self::Stdin,

@@ -1,5 +1,5 @@
-//! Questions of clients about the campaign, answered by a process of their own: `ffuzz mcp`, at the lowest priority, started
-//! with the first one. It runs the queue in a target of its own, so the campaign does not wait.
+//! Questions of clients about the campaign, answered by a process of their own: `ffuzz mcp`, started with the first one. It
+//! runs the queue in a target of its own, so the campaign does not wait.
 
 use std::io::{self, BufRead, BufReader, Write};
 use std::path::PathBuf;
@@ -82,7 +82,7 @@ impl Questions {
         let mut command = Command::new("/proc/self/exe");
         command.args(["mcp", "--plain"]).arg(&self.out);
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
-        process::in_background(&mut command, &self.cores);
+        process::on_cores(&mut command, &self.cores);
         let mut child = command.spawn()?;
         let pipes = child.stdin.take().zip(child.stdout.take());
         state.child = Some(child);

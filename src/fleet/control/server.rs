@@ -110,10 +110,10 @@ impl Sink {
     pub(super) fn serve(
         socket: Socket,
         hello: Hello,
-        questions: Questions,
+        questions: Arc<Questions>,
         deliver: Deliver,
     ) -> io::Result<Self> {
-        let (clients, questions) = (Arc::new(Clients::default()), Arc::new(questions));
+        let clients = Arc::new(Clients::default());
         let (listener, first, theirs) = (socket.listener()?, hello.line(), Arc::clone(&clients));
         let receiver = Receiver { deliver, questions: Arc::clone(&questions) };
         spawn("control", move || accept(&listener, &first, &theirs, &receiver))?;
