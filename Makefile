@@ -172,6 +172,8 @@ install: all
 	install -m 644 runtime/include/*.h include/*.h '$(DESTDIR)$(PREFIX)/include'
 	install -m 644 README.md CHANGELOG.md SECURITY.md LICENSE-MIT LICENSE-APACHE docs/*.md '$(DESTDIR)$(PREFIX)/share/doc/ffuzz'
 	install -m 644 docs/domains/*.md '$(DESTDIR)$(PREFIX)/share/doc/ffuzz/domains'
+	install -m 644 docs/report.schema.json docs/report.png '$(DESTDIR)$(PREFIX)/share/doc/ffuzz'
+	$(BIN)/ffuzz --manuals '$(DESTDIR)$(PREFIX)/share'
 
 uninstall:
 	@for name in $$($(BIN)/ffuzz --commands); do rm -f "$(DESTDIR)$(PREFIX)/bin/ffuzz-$$name"; done
@@ -179,6 +181,12 @@ uninstall:
 	rm -f '$(DESTDIR)$(PREFIX)/bin/ffuzz'
 	rm -f '$(DESTDIR)$(PREFIX)/include/waypoints.h' '$(DESTDIR)$(PREFIX)/include/afl_valid.h' '$(DESTDIR)$(PREFIX)/include/ijon.h' '$(DESTDIR)$(PREFIX)/include/ffuzz-mutator.h' '$(DESTDIR)$(PREFIX)/include/ffuzz-killerbeez.h'
 	rm -rf '$(DESTDIR)$(PREFIX)/share/doc/ffuzz'
+	@for name in ffuzz cargo-ffuzz $$($(BIN)/ffuzz --commands | sed 's/^/ffuzz-/'); do \
+	  rm -f "$(DESTDIR)$(PREFIX)/share/man/man1/$$name.1" \
+	    "$(DESTDIR)$(PREFIX)/share/bash-completion/completions/$$name.bash" \
+	    "$(DESTDIR)$(PREFIX)/share/zsh/site-functions/_$$name" \
+	    "$(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d/$$name.fish"; \
+	done
 
 clean:
 	$(CARGO) clean

@@ -40,6 +40,11 @@ struct Args {
     seeds: Vec<PathBuf>,
 }
 
+/// Its options, for the manual.
+pub(super) fn manual() -> clap::Command {
+    <Args as clap::CommandFactory>::command()
+}
+
 pub(super) fn run(program: &str, args: Vec<OsString>) -> Result<ExitCode, Failure> {
     let Some(args) = super::parse::<Args>(program, args)? else { return Ok(ExitCode::SUCCESS) };
     let mut files = Vec::new();

@@ -158,6 +158,11 @@ enum Action {
     },
 }
 
+/// Its options, for the manual.
+pub(super) fn manual() -> clap::Command {
+    <Args as clap::CommandFactory>::command()
+}
+
 pub(super) fn run(program: &str, mut words: Vec<OsString>) -> Result<ExitCode, Failure> {
     // cargo's first word is the name of the subcommand.
     if words.first().is_some_and(|word| word == "ffuzz" || (word == "fuzz" && program == FUZZ)) {

@@ -52,6 +52,14 @@ fn print_path(archive: &str) -> Result<ExitCode, Failure> {
     super::print(&format!("{}\n", archive.display()))
 }
 
+/// The help of `ffuzz-cc` or `ffuzz-c++`.
+pub(super) fn help_of(name: &str) -> String {
+    match name {
+        "cc" => help(Language::C, "ffuzz-cc"),
+        _ => help(Language::Cxx, "ffuzz-c++"),
+    }
+}
+
 /// The options are clang's; variables control what ffuzz adds.
 fn help(language: Language, program: &str) -> String {
     let (clang, what, file) = match language {

@@ -26,6 +26,11 @@ const MIN_TIMEOUT_MS: u64 = 10;
 /// An input crashed and nobody said that it may.
 const CRASHED: u8 = 2;
 
+/// Its options, for the manual.
+pub(super) fn manual() -> clap::Command {
+    <Args as clap::CommandFactory>::command()
+}
+
 pub(super) fn run(program: &str, words: Vec<OsString>) -> Result<ExitCode, Failure> {
     let args = match tool::parse::<Args>(program, words) {
         Ok(args) => args,

@@ -206,6 +206,11 @@ struct SourceArgs {
     root: PathBuf,
 }
 
+/// Its options, for the manual.
+pub(super) fn manual() -> clap::Command {
+    <Args as clap::CommandFactory>::command()
+}
+
 pub(super) fn run(program: &str, words: Vec<OsString>) -> Result<ExitCode, Failure> {
     let parsed = super::parse::<Args>(program, words);
     let parsed = parsed.map_err(|failure| Failure { code: USAGE, ..failure });

@@ -50,6 +50,11 @@ struct Args {
     command: Vec<OsString>,
 }
 
+/// Its options, for the manual.
+pub(super) fn manual() -> clap::Command {
+    <Args as clap::CommandFactory>::command()
+}
+
 pub(super) fn run(program: &str, words: Vec<OsString>) -> Result<ExitCode, Failure> {
     let Some(args) = super::parse::<Args>(program, words)? else { return Ok(ExitCode::SUCCESS) };
     let known = campaign(&args.folder)?;

@@ -40,6 +40,11 @@ struct Args {
     states: Vec<PathBuf>,
 }
 
+/// Its options, for the manual.
+pub(super) fn manual() -> clap::Command {
+    <Args as clap::CommandFactory>::command()
+}
+
 pub(super) fn run(program: &str, args: Vec<OsString>) -> Result<ExitCode, Failure> {
     let Some(args) = super::parse::<Args>(program, args)? else { return Ok(ExitCode::SUCCESS) };
     if let [known, other] = &args.only_new[..] {

@@ -15,6 +15,7 @@ pub mod exit;
 pub mod fuzz;
 pub mod jobs;
 pub mod libfuzzer;
+mod manuals;
 mod mcp;
 pub mod merge;
 pub mod oss_build;
@@ -85,6 +86,11 @@ pub fn main(args: Vec<OsString>) -> ExitCode {
     let mut rest: Vec<OsString> = words.collect();
     if rest.len() == 1 && rest[0] == LIST {
         return list();
+    }
+    if let [word, share] = &rest[..]
+        && word == manuals::WRITE
+    {
+        return manuals::write(Path::new(share)).unwrap_or_else(|failure| failure.report("ffuzz"));
     }
     let found = match (name.strip_prefix("ffuzz-").and_then(command), name.strip_prefix("afl-")) {
         (Some(found), _) => Ok(found),

@@ -23,6 +23,11 @@ use crate::exec::trace::Run;
 /// As long as a round shows noise that was not known there is another one, up to this number.
 const MOST_ROUNDS: u32 = 8;
 
+/// Its options, for the manual.
+pub(super) fn manual() -> clap::Command {
+    <Args as clap::CommandFactory>::command()
+}
+
 pub(super) fn run(program: &str, words: Vec<OsString>) -> Result<ExitCode, Failure> {
     let parsed = super::parse::<Args>(program, words);
     let parsed = parsed.map_err(|failure| Failure { code: USAGE, ..failure });

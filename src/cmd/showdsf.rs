@@ -30,6 +30,11 @@ use crate::sys::stdio;
 /// Below this a timeout is refused, as the original does.
 const MIN_TIMEOUT_MS: u64 = 20;
 
+/// Its options, for the manual.
+pub(super) fn manual() -> clap::Command {
+    <Args as clap::CommandFactory>::command()
+}
+
 pub(super) fn run(program: &str, args: Vec<OsString>) -> Result<ExitCode, Failure> {
     let mut args = match tool::parse::<Args>(program, args) {
         Ok(args) => args,

@@ -39,6 +39,11 @@ const MIN_TIMEOUT_MS: u64 = 10;
 const TIMED_OUT: u8 = 1;
 const CRASHED: u8 = 2;
 
+/// Its options, for the manual.
+pub(super) fn manual() -> clap::Command {
+    <Args as clap::CommandFactory>::command()
+}
+
 pub(super) fn run(program: &str, words: Vec<OsString>) -> Result<ExitCode, Failure> {
     let mut args = match tool::parse::<Args>(program, words) {
         Ok(args) => args,

@@ -25,6 +25,11 @@ use crate::exec::choice::Choice;
 use crate::exec::trace::Run;
 use crate::sys::stdio;
 
+/// Its options, for the manual.
+pub(super) fn manual() -> clap::Command {
+    <Args as clap::CommandFactory>::command()
+}
+
 pub(super) fn run(program: &str, words: Vec<OsString>) -> Result<ExitCode, Failure> {
     let parsed = super::parse::<Args>(program, words);
     let parsed = parsed.map_err(|failure| Failure { code: USAGE, ..failure });

@@ -21,6 +21,11 @@ use crate::crashes::triage::{self, FOLDER, FollowCallbacks, TriageError};
 /// For bugs that wait to be delivered; what is left is delivered by the next triage.
 const DELIVERY: Duration = Duration::from_secs(60);
 
+/// Its options, for the manual.
+pub(super) fn manual() -> clap::Command {
+    <Args as clap::CommandFactory>::command()
+}
+
 pub(super) fn run(program: &str, words: Vec<OsString>) -> Result<ExitCode, Failure> {
     let Some(args) = super::parse::<Args>(program, words)? else { return Ok(ExitCode::SUCCESS) };
     let environment = Environment::read();

@@ -41,6 +41,11 @@ struct Args {
     folder: PathBuf,
 }
 
+/// Its options, for the manual.
+pub(super) fn manual() -> clap::Command {
+    <Args as clap::CommandFactory>::command()
+}
+
 pub(super) fn run(program: &str, args: Vec<OsString>) -> Result<ExitCode, Failure> {
     let Some(args) = super::parse::<Args>(program, args)? else { return Ok(ExitCode::SUCCESS) };
     let found = instances::find(&args.folder).map_err(|error| {

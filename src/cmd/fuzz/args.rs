@@ -349,6 +349,11 @@ impl Args {
     }
 }
 
+/// Its options, for the manual.
+pub(in crate::cmd) fn manual() -> clap::Command {
+    Args::command().after_help(EXAMPLES)
+}
+
 /// The help text, as wide as the terminal (at most 100 columns) or of the given width.
 #[must_use]
 pub fn help(width: Option<usize>) -> String {
