@@ -1,7 +1,7 @@
 //! What inputs reach: each is run once.
 
 use std::cmp::Reverse;
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashSet};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -344,7 +344,20 @@ impl Survey {
         &self.frontier
     }
 
-    /// Where no input goes on, at most `most` places. Changes bytes of inputs to see which decide there.
+    /// Counters of blocks that are shut, and of which another copy was reached: of a template, of an inlined function. Empty
+    /// for a survey without lines.
+    fn reached_elsewhere(&self) -> HashSet<u32> {
+        let mut all = HashSet::new();
+        for Part { module, lines } in &self.parts {
+            if let Ok(lines) = lines {
+                let own = lines.reached_elsewhere();
+                all.extend(own.into_iter().map(|counter| (module.counters.start + counter) as u32));
+            }
+        }
+        all
+    }
+
+    /// Where no input goes on, at most `most` places. One that an input passes in another copy of the code is left out. Changes bytes of inputs to see which decide there.
     pub fn stuck(&self, target: &mut Hooked, most: usize) -> Result<Vec<StuckPlace>, SurveyError> {
         let (places, info) = (TargetPlaces::default(), target.info());
         let entry = |one: Stuck| {
@@ -358,7 +371,15 @@ impl Survey {
                 comparison: one.comparison,
             }
         };
-        let all = stuck(&self.frontier, &self.blockers, most.saturating_mul(COPIES));
+        let copies = self.reached_elsewhere();
+        let is_open = |one: &Stuck| {
+            one.fork.is_some_and(|fork| {
+                let ways = self.frontier.shut_ways(&fork);
+                !ways.is_empty() && ways.iter().all(|counter| copies.contains(counter))
+            })
+        };
+        let mut all = stuck(&self.frontier, &self.blockers, most.saturating_mul(COPIES));
+        all.retain(|one| !is_open(one));
         let mut all = joined(all.into_iter().map(entry), most);
         let comparisons = all.iter().filter_map(|one| one.comparison.as_ref());
         let deciding = deciding(target, comparisons, &self.files)?;

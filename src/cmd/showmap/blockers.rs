@@ -31,7 +31,7 @@ pub(super) fn run(args: &Args, environment: &Environment) -> Result<u8, Failure>
     let inputs = inputs_of(args)?;
     let scratch = Scratch::new("showmap", None);
     let mut target = start(args, environment, &scratch)?;
-    let mut survey = Survey::without_lines(target.info());
+    let mut survey = Survey::new(target.info());
     if !survey.frontier().is_known() {
         check_log(&target)?;
     }

@@ -192,6 +192,14 @@ impl Frontier {
         counters
     }
 
+    /// The first counter of each way of a fork that is shut.
+    #[must_use]
+    pub fn shut_ways(&self, fork: &Fork) -> Vec<u32> {
+        let is_shut = |to: &&u32| self.states[**to as usize] == State::Shut;
+        let ways = self.flow.after(fork.block).iter().filter(is_shut);
+        ways.filter_map(|to| self.first_counter(*to)).collect()
+    }
+
     /// Calls `visit` with the blocks that only these ways lead to, and with those of functions that they call and that no
     /// run has entered, at most 64, directly or not. Returns how many functions that were, and how many calls were looked
     /// at. A function with `number` in `seen` is left out.

@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use object::{Object, ObjectSymbol, SymbolKind};
 
 use super::flow::Stretch;
+use super::source::Row;
 use super::{FileCounters, LinesError, Source, stretches, with_file, written};
 
 /// What inputs have reached, of one or more files of a target.
@@ -210,6 +211,45 @@ impl LineMap {
         counters
     }
 
+    /// Counters that no input has hit, but that of the same block in a copy of the code: of a template, of an inlined
+    /// function. Copies are the blocks of other functions that stand at one place in the source. A macro has several blocks
+    /// there; then the first of one copy is the first of the other.
+    #[must_use]
+    pub fn reached_elsewhere(&self) -> HashSet<usize> {
+        let mut places: HashMap<(String, u32, u32), BTreeMap<u64, Vec<(usize, bool)>>> =
+            HashMap::new();
+        for function in &self.functions {
+            for (stretch, facts) in &function.stretches {
+                let Some(counter) = stretch.counter else { continue };
+                let place = self.source.rows(&stretch.range).find(|row| row.column > 0);
+                if let Some(Row { file, line, column, .. }) = place {
+                    let copies = places.entry((file.into_owned(), line, column)).or_default();
+                    copies.entry(function.start).or_default().push((counter, facts.is_proved));
+                }
+            }
+        }
+        let mut found = HashSet::new();
+        for copies in places.values().filter(|copies| copies.len() > 1) {
+            let reached: HashSet<(usize, usize)> = copies
+                .values()
+                .flat_map(|blocks| {
+                    blocks.iter().enumerate().map(|(at, it)| (blocks.len(), at, it.1))
+                })
+                .filter_map(|(count, at, is_reached)| is_reached.then_some((count, at)))
+                .collect();
+            // A copy of which all is reached leaves nothing open in the others.
+            let is_whole = |blocks: &Vec<(usize, bool)>| blocks.iter().all(|(_, it)| *it);
+            let has_whole = copies.values().any(is_whole);
+            for blocks in copies.values() {
+                let shut = blocks.iter().enumerate().filter(|(_, (_, is_reached))| !is_reached);
+                let shut =
+                    shut.filter(|(at, _)| has_whole || reached.contains(&(blocks.len(), *at)));
+                found.extend(shut.map(|(_, (counter, _))| *counter));
+            }
+        }
+        found
+    }
+
     /// Adds files and lines of the blocks of these counters.
     pub fn lines_of(
         &self,
@@ -233,8 +273,8 @@ impl LineMap {
         let mut inlined: HashMap<String, LineFacts> = HashMap::new();
         for (stretch, facts) in self.functions.iter().flat_map(|function| &function.stretches) {
             if facts.is_reached() {
-                for (address, _, _) in self.source.rows(&stretch.range) {
-                    for symbol in self.source.inlined(address) {
+                for row in self.source.rows(&stretch.range) {
+                    for symbol in self.source.inlined(row.address) {
                         let facts = LineFacts { is_proved: false, ..*facts };
                         inlined.entry(symbol).or_default().join(facts);
                     }

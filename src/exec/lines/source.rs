@@ -23,6 +23,14 @@ pub(crate) struct Source {
     context: Option<Context<Reader>>,
 }
 
+/// A row of the line table.
+pub(crate) struct Row<'a> {
+    pub(crate) address: u64,
+    pub(crate) file: Cow<'a, str>,
+    pub(crate) line: u32,
+    pub(crate) column: u32,
+}
+
 /// A place in the source.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub(crate) struct Frame {
@@ -50,14 +58,11 @@ impl Source {
 
     /// Files and lines of a stretch of code, in the order of the code.
     pub(crate) fn within(&self, range: &Range<u64>) -> impl Iterator<Item = (Cow<'_, str>, u32)> {
-        self.rows(range).map(|(_, file, line)| (file, line))
+        self.rows(range).map(|row| (row.file, row.line))
     }
 
-    /// The same, each with the address of its code.
-    pub(crate) fn rows(
-        &self,
-        range: &Range<u64>,
-    ) -> impl Iterator<Item = (u64, Cow<'_, str>, u32)> {
+    /// The same with columns, each with the address of its code.
+    pub(crate) fn rows(&self, range: &Range<u64>) -> impl Iterator<Item = Row<'_>> {
         let context = self.context.as_ref();
         let rows = context
             .and_then(|context| context.find_location_range(range.start, range.end).ok())
@@ -65,7 +70,8 @@ impl Source {
             .flatten();
         rows.filter_map(|(address, _, location)| {
             let line = location.line.filter(|line| *line > 0)?;
-            Some((address, plain(location.file?), line))
+            let column = location.column.unwrap_or(0);
+            Some(Row { address, file: plain(location.file?), line, column })
         })
     }
 
