@@ -13,6 +13,6 @@ work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 "${2:-$root/target/release/ffuzz}" report -o "$work/report.html" "$1"
 chromium --headless --no-sandbox --disable-gpu --hide-scrollbars --user-data-dir="$work/profile" \
-  --window-size=1000,1180 --screenshot="$work/report.png" "file://$work/report.html" >"$work/log" 2>&1 ||
+  --window-size=1000,1560 --screenshot="$work/report.png" "file://$work/report.html" >"$work/log" 2>&1 ||
   { cat "$work/log" >&2; exit 1; }
 cp "$work/report.png" "$root/docs/report.png"

@@ -11,6 +11,9 @@ const WITHOUT: &str = "2026-07-28";
 /// The key of a request's `_meta` that has its version.
 const VERSION_KEY: &str = "io.modelcontextprotocol/protocolVersion";
 
+/// The key of a result's `_meta` that names the server.
+const SERVER_KEY: &str = "io.modelcontextprotocol/serverInfo";
+
 /// Errors of JSON-RPC, and one of the protocol.
 const NOT_JSON: i64 = -32700;
 const NO_REQUEST: i64 = -32600;
@@ -64,7 +67,7 @@ pub fn answer(line: &[u8], tools: &mut dyn Tools) -> Option<Value> {
         "server/discover" => Ok(json!({
             "supportedVersions": supported(),
             "capabilities": {"tools": {}},
-            "serverInfo": server(),
+            "_meta": {SERVER_KEY: server()},
             "instructions": INSTRUCTIONS,
             "ttlMs": KEPT_MS,
             "cacheScope": "private",
@@ -189,6 +192,7 @@ mod tests {
         let meta = |version: &str| json!({"_meta": {VERSION_KEY: version}});
         let discover = json!({"jsonrpc": "2.0", "id": "d", "method": "server/discover", "params": meta(WITHOUT)});
         let found = result(&discover);
+        assert_eq!(found["_meta"][SERVER_KEY]["name"], "ffuzz");
         assert_eq!(
             (&found["resultType"], &found["supportedVersions"][0]),
             (&json!("complete"), &json!(WITHOUT))
