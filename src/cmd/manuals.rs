@@ -17,8 +17,10 @@ use super::{
 /// Writes them to a folder, as `share` below a prefix has them.
 pub(super) const WRITE: &str = "--manuals";
 
+type Describe = fn() -> Command;
+
 /// Commands whose options clap reads.
-const DESCRIBED: &[(&str, fn() -> Command)] = &[
+const DESCRIBED: &[(&str, Describe)] = &[
     ("fuzz", fuzz::args::manual),
     ("cargo", cargo::manual),
     ("ci", ci::manual),

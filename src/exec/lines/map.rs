@@ -50,6 +50,9 @@ pub struct FunctionFacts {
     pub first: Option<usize>,
 }
 
+/// File, line and column.
+type SourcePlace = (String, u32, u32);
+
 /// The lines of one program or shared library, and how many inputs have reached each.
 #[derive(Debug)]
 pub struct LineMap {
@@ -216,8 +219,7 @@ impl LineMap {
     /// there; then the first of one copy is the first of the other.
     #[must_use]
     pub fn reached_elsewhere(&self) -> HashSet<usize> {
-        let mut places: HashMap<(String, u32, u32), BTreeMap<u64, Vec<(usize, bool)>>> =
-            HashMap::new();
+        let mut places: HashMap<SourcePlace, BTreeMap<u64, Vec<(usize, bool)>>> = HashMap::new();
         for function in &self.functions {
             for (stretch, facts) in &function.stretches {
                 let Some(counter) = stretch.counter else { continue };
