@@ -2,7 +2,6 @@
 
 use std::collections::HashMap;
 use std::fs;
-use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
@@ -21,6 +20,7 @@ use crate::data::{
     Stacks, Stage, Stuck, Totals, Warning,
 };
 use crate::survey::{StuckPlace, Survey, SurveyError};
+use crate::texts;
 
 /// Places, functions, keys of a domain and bugs that are shown.
 const MOST_STUCK: usize = 100;
@@ -29,12 +29,9 @@ const MOST_KEYS: usize = 20;
 const MOST_BUGS: usize = 500;
 /// Longest time for the comparisons of a large queue.
 const LOG_TIME: Duration = Duration::from_secs(20);
-/// Lines of source around a place, and bytes of an input, and the longest line.
+/// Lines of source around a place, and bytes of an input.
 const AROUND: u32 = 3;
 const MOST_BYTES: usize = 256;
-const LONGEST_LINE: usize = 200;
-/// Largest source file that is read.
-const LARGEST_SOURCE: u64 = 16 << 20;
 /// The part of the runs that tells how likely a find is, and the runs that are asked about.
 const LAST: u64 = 10;
 const RUNS_ASKED: f64 = 1e6;
@@ -42,6 +39,9 @@ const RUNS_ASKED: f64 = 1e6;
 /// A report of campaigns with one target, of which none has been run.
 #[must_use]
 pub fn of_folders(campaigns: &[Campaign], now: SystemTime) -> Report {
+    let mut bugs: Vec<Bug> = campaigns.iter().flat_map(bugs).collect();
+    let bug_count = bugs.len() as u64;
+    bugs.truncate(MOST_BUGS);
     let mut report = Report {
         version: data::VERSION,
         tool: format!("ffuzz {}", env!("CARGO_PKG_VERSION")),
@@ -49,7 +49,7 @@ pub fn of_folders(campaigns: &[Campaign], now: SystemTime) -> Report {
         campaigns: campaigns.iter().map(campaign).collect(),
         stages: stages(campaigns),
         corpus: corpus(campaigns),
-        bugs: campaigns.iter().flat_map(bugs).take(MOST_BUGS).collect(),
+        bugs,
         ..Report::default()
     };
     let sum = |of: fn(&data::Campaign) -> u64| report.campaigns.iter().map(of).sum::<u64>();
@@ -60,7 +60,7 @@ pub fn of_folders(campaigns: &[Campaign], now: SystemTime) -> Report {
             report.campaigns.iter().map(|it| it.edges).max().unwrap_or(0),
             campaigns.iter().map(|it| it.most("total_edges")).max().unwrap_or(0),
         ],
-        bugs: campaigns.iter().map(|it| bugs(it).len() as u64).sum(),
+        bugs: bug_count,
         crashes: sum(|it| it.crashes),
         hangs: sum(|it| it.hangs),
         last_edge: last_edge(campaigns),
@@ -83,9 +83,7 @@ pub fn add_survey(
     finds: &[&Find],
 ) -> Result<(), SurveyError> {
     let logged = survey.log(target, LOG_TIME)?;
-    for instance in campaigns.iter().flat_map(|it| &it.instances) {
-        survey.note_attempts(&instance.state.blockers);
-    }
+    survey.note_attempts(campaigns);
     if target.info().logs_comparisons() && logged < finds.len() {
         let text = format!("the comparisons of {logged} of {} inputs are known", finds.len());
         report.warnings.push(Warning { code: "few-comparisons", text });
@@ -95,9 +93,8 @@ pub fn add_survey(
     let all = target.info().edges() as u64;
     report.totals.edges = [hit, all.max(hit)];
     report.totals.stuck = survey.frontier().forks().len() as u64;
-    let mut texts = Texts::default();
     let places = survey.stuck(target, MOST_STUCK)?;
-    report.stuck = places.iter().map(|one| stuck(one, survey, finds, &mut texts)).collect();
+    report.stuck = places.iter().map(|one| stuck(one, survey, finds)).collect();
     report.never_entered = survey.never_entered(target.info());
     report.never_entered.truncate(MOST_UNENTERED);
     domains(report, survey, target, campaigns, finds);
@@ -304,7 +301,7 @@ fn warn_of(campaign: &Campaign, warnings: &mut Vec<Warning>) {
     }
 }
 
-fn stuck(one: &StuckPlace, survey: &Survey, finds: &[&Find], texts: &mut Texts) -> Stuck {
+fn stuck(one: &StuckPlace, survey: &Survey, finds: &[&Find]) -> Stuck {
     let place = &one.place;
     let name = |number: usize| Some(finds.get(number)?.path.file_name()?.to_string_lossy().into());
     let behind = one.fork.map(|fork| survey.frontier().counters_behind(&fork)).unwrap_or_default();
@@ -334,7 +331,7 @@ fn stuck(one: &StuckPlace, survey: &Survey, finds: &[&Find], texts: &mut Texts) 
         input: one.input.and_then(name),
         bytes: one.input.and_then(|number| part_of(&finds.get(number)?.path, &place.bytes)),
         inputs: counted.map_or(place.seeds, |facts| facts.inputs.into()),
-        excerpt: texts.around(&place.file, place.line),
+        excerpt: texts::around(&place.file, place.line, AROUND),
     }
 }
 
@@ -350,40 +347,6 @@ fn part_of(path: &Path, bytes: &[(usize, usize)]) -> Option<InputPart> {
     let shown = &shown[..shown.len().min(MOST_BYTES)];
     let hex = shown.iter().map(|byte| format!("{byte:02x}")).collect();
     Some(InputPart { from, size: content.len(), hex })
-}
-
-/// Source files, each read once.
-#[derive(Default)]
-struct Texts(HashMap<String, Vec<String>>);
-
-impl Texts {
-    fn around(&mut self, file: &str, line: u32) -> Vec<(u32, String)> {
-        if line == 0 {
-            return Vec::new();
-        }
-        if !self.0.contains_key(file) {
-            self.0.insert(file.to_owned(), lines_of_file(Path::new(file)));
-        }
-        let (first, last) = (line.saturating_sub(AROUND).max(1), line.saturating_add(AROUND));
-        let lines = (first..=last).filter_map(|number| {
-            let text = self.0.get(file)?.get(number as usize - 1)?;
-            Some((number, text.chars().take(LONGEST_LINE).collect()))
-        });
-        lines.collect()
-    }
-}
-
-fn lines_of_file(path: &Path) -> Vec<String> {
-    let is_large =
-        fs::metadata(path).is_ok_and(|data| data.len() > LARGEST_SOURCE || !data.is_file());
-    let Ok(file) = fs::File::open(path) else { return Vec::new() };
-    match is_large {
-        true => Vec::new(),
-        false => {
-            let lines = BufReader::new(file).split(b'\n').map_while(Result::ok);
-            lines.map(|line| String::from_utf8_lossy(&line).into_owned()).collect()
-        }
-    }
 }
 
 /// Adds the best values of the domains.

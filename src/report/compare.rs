@@ -6,6 +6,8 @@ use std::fmt::Write as _;
 use serde::Serialize;
 
 use crate::data::{Reach, Source, SourceFile};
+use crate::forms::listing::clean;
+use ffuzz_engine::comparison::ranges;
 
 /// Functions of one side that are printed as text.
 const MOST_FUNCTIONS: usize = 100;
@@ -25,7 +27,7 @@ pub struct FileDifferences {
     /// How many lines both have reached.
     pub both: usize,
     /// First and last of the lines that only one has reached.
-    pub only: [Vec<(u32, u32)>; 2],
+    pub only: [Vec<(usize, usize)>; 2],
     /// Functions that only one has entered.
     pub functions: [Vec<String>; 2],
 }
@@ -44,7 +46,7 @@ impl Differences {
             let lines = files.map(|file| file.map(lines).unwrap_or_default());
             let functions = files.map(|file| file.map(entered).unwrap_or_default());
             let only = |side: usize| {
-                let own = lines[side].difference(&lines[1 - side]).copied();
+                let own = lines[side].difference(&lines[1 - side]).map(|line| *line as usize);
                 ranges(own)
             };
             let names = |side: usize| {
@@ -70,8 +72,9 @@ impl Differences {
     pub fn text(&self) -> String {
         let [a, b] = &self.names;
         let mut text = format!("lines reached only by A = {a}, only by B = {b}, by both:\n");
-        let count =
-            |only: &[(u32, u32)]| only.iter().map(|(first, last)| last - first + 1).sum::<u32>();
+        let count = |only: &[(usize, usize)]| {
+            only.iter().map(|(first, last)| last - first + 1).sum::<usize>()
+        };
         for file in &self.files {
             let [a, b] = [0, 1].map(|side| count(&file.only[side]));
             let _ = writeln!(text, "{a:>7} {b:>7} {:>7}  {}", file.both, clean(&file.path));
@@ -101,22 +104,6 @@ fn lines(file: &SourceFile) -> BTreeSet<u32> {
 fn entered(file: &SourceFile) -> BTreeSet<&str> {
     let entered = file.functions.iter().filter(|function| function.entered);
     entered.map(|it| if it.name.is_empty() { &*it.symbol } else { &*it.name }).collect()
-}
-
-fn ranges(numbers: impl Iterator<Item = u32>) -> Vec<(u32, u32)> {
-    let mut ranges: Vec<(u32, u32)> = Vec::new();
-    for number in numbers {
-        match ranges.last_mut() {
-            Some((_, last)) if *last + 1 == number => *last = number,
-            _ => ranges.push((number, number)),
-        }
-    }
-    ranges
-}
-
-/// Names come from the target, and go to terminals.
-fn clean(text: &str) -> String {
-    text.replace(char::is_control, "?")
 }
 
 #[cfg(test)]

@@ -13,3 +13,4 @@ pub mod mcp;
 pub mod owners;
 pub mod stuck;
 pub mod survey;
+mod texts;

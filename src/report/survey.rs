@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 
 use miette::Diagnostic;
 
+use crate::campaign::Campaign;
 use crate::data::{NeverEntered, Source};
 use crate::owners::Owners;
 use crate::stuck::{COPIES, Listed, TargetPlaces, deciding, joined};
@@ -170,9 +171,13 @@ impl Survey {
             }
             self.failed += usize::from(run.exit != ExitKind::Ok);
             if !self.moves.is_empty() {
-                self.aggregates.merge(&run.dsf);
+                let gains = self.aggregates.merge(&run.dsf);
                 self.owners.add(path.clone(), input.len(), &run.dsf);
-                for (moves, domain) in self.moves.iter_mut().zip(self.aggregates.domains()) {
+                let domains = self.moves.iter_mut().zip(self.aggregates.domains());
+                for (moves, domain) in domains {
+                    if !gains.iter().any(|gain| domain.holds(gain.key)) {
+                        continue;
+                    }
                     let best = self.aggregates.best_in(domain).map(|(_, value)| value);
                     if best != moves.last().map(|(_, value)| *value) {
                         moves.extend(best.map(|best| (number, best)));
@@ -319,9 +324,11 @@ impl Survey {
         &self.moves
     }
 
-    /// Adds the attempts of solvers that a campaign has counted.
-    pub fn note_attempts(&mut self, known: &Blockers) {
-        self.blockers.add_attempts(known);
+    /// Takes the attempts of solvers that campaigns have counted.
+    pub fn note_attempts(&mut self, campaigns: &[Campaign]) {
+        let instances = campaigns.iter().flat_map(|campaign| &campaign.instances);
+        let known: Vec<&Blockers> = instances.map(|it| &it.state.blockers).collect();
+        self.blockers.take_attempts(&known);
     }
 
     /// How many lines behind a counter's own blocks no input has reached.

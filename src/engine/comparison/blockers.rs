@@ -114,10 +114,11 @@ impl Blockers {
         }
     }
 
-    /// Adds the attempts that were counted elsewhere.
-    pub fn add_attempts(&mut self, other: &Self) {
+    /// Takes over the attempts that were counted elsewhere.
+    pub fn take_attempts(&mut self, others: &[&Self]) {
         for (site, own) in &mut self.sites {
-            own.attempts += other.sites.get(site).map_or(0, |site| site.attempts);
+            let counted = others.iter().filter_map(|other| other.sites.get(site));
+            own.attempts = counted.map(|site| site.attempts).sum();
         }
     }
 
@@ -311,6 +312,13 @@ mod tests {
             blockers.add((input, b""), log.view());
         }
         assert_eq!(blockers.sites(), 6);
+        let mut counted = blockers.clone();
+        counted.note_attempt(1);
+        for _ in 0..2 {
+            blockers.take_attempts(&[&counted, &counted]);
+            assert_eq!(blockers.get(1).map(|blocker| blocker.attempts), Some(2));
+        }
+        blockers.take_attempts(&[]);
         blockers.note_bytes(1, 0, 7..9);
         blockers.note_bytes(1, 1, 4..6);
         blockers.note_bytes(6, 3, 0..1000);

@@ -1,7 +1,5 @@
 //! What is covered, what is shut, what was found.
 
-use std::fs::File;
-use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::time::Duration;
 
@@ -12,6 +10,7 @@ use super::{Analyst, Session, USUAL, part};
 use crate::assemble;
 use crate::data::{Function, LineRun, Reach, Reason, SourceFile, Stacks, Totals};
 use crate::survey::StuckPlace;
+use crate::texts;
 
 /// Inputs and operands that explain a place, and lines around it.
 const EXPLAINED_BY: usize = 3;
@@ -19,9 +18,8 @@ const MOST_OPERANDS: usize = 8;
 const AROUND: u32 = 10;
 /// For inputs that come to a place.
 const SEARCH_TIME: Duration = Duration::from_secs(5);
-/// Lines of source in one answer, and the longest.
+/// Lines of source in one answer.
 const MOST_LINES: usize = 200;
-const LONGEST_LINE: usize = 200;
 /// Unreached parts of a file in one answer.
 const MOST_PARTS: usize = 100;
 /// Further stacks of a bug, and frames of each.
@@ -140,7 +138,7 @@ impl Analyst {
         let behind = one.fork.map(|fork| session.survey.frontier().counters_behind(&fork));
         let behind = behind.unwrap_or_default();
         let mut answer = summary(&one, session);
-        answer["source"] = json!(text_around(&one.place.file, one.place.line, AROUND));
+        answer["source"] = json!(texts::around(&one.place.file, one.place.line, AROUND));
         answer["lines_behind"] = session.survey.lines_of(&behind).into();
         answer["behind_it"] = json!(session.lines(&behind, 20));
         answer["seen"] = seen.into();
@@ -308,7 +306,7 @@ fn listing(file: &SourceFile, given: Given<'_>) -> Value {
         u32::try_from(given.number("after").unwrap_or(0)).unwrap_or(u32::MAX).saturating_add(1);
     let most =
         usize::try_from(given.number("limit").unwrap_or(MOST_LINES as u64)).unwrap_or(MOST_LINES);
-    let texts = lines_of(&file.path, first, most.min(MOST_LINES));
+    let texts = texts::lines(&file.path, first, most.min(MOST_LINES));
     let run_of = |line: u32| file.lines.iter().find(|run| (run.first..=run.last).contains(&line));
     let state = |run: &LineRun| match run.state {
         Reach::Unreached => "0".to_owned(),
@@ -328,22 +326,4 @@ fn listing(file: &SourceFile, given: Given<'_>) -> Value {
     let next = lines.get(count.wrapping_sub(1)).map(|line| line[0].clone());
     json!({"file": file.path, "lines": lines[..count], "next": next,
            "meaning": "line, inputs that reach it (~: it follows from other lines; null: no code), text"})
-}
-
-fn text_around(file: &str, line: u32, around: u32) -> Vec<(u32, String)> {
-    let first = line.saturating_sub(around).max(1);
-    lines_of(file, first, 2 * around as usize + 1)
-}
-
-/// At most `most` lines from `first` on; none if the file cannot be read.
-fn lines_of(path: &str, first: u32, most: usize) -> Vec<(u32, String)> {
-    let is_file = std::fs::metadata(path).is_ok_and(|data| data.is_file());
-    let Some(file) = is_file.then(|| File::open(path).ok()).flatten() else { return Vec::new() };
-    let lines = BufReader::new(file).split(b'\n').map_while(Result::ok);
-    let shown = (1u32..).zip(lines).skip(first as usize - 1).take(most);
-    shown
-        .map(|(number, line)| {
-            (number, String::from_utf8_lossy(&line).chars().take(LONGEST_LINE).collect())
-        })
-        .collect()
 }

@@ -206,6 +206,9 @@ impl Session {
         }
         let logged = self.survey.log(&mut self.target, LOG_TIME);
         logged.map_err(|error| error.to_string())?;
+        if let Ok(campaign) = Campaign::read(root) {
+            self.survey.note_attempts(&[campaign]);
+        }
         (self.places, self.source) = (None, None);
         Ok(())
     }

@@ -49,7 +49,7 @@ fn count(run: &LineRun) -> String {
 }
 
 /// Names and code come from the target, and go to terminals.
-fn clean(text: &str) -> String {
+pub(crate) fn clean(text: &str) -> String {
     text.replace(|c: char| c.is_control() && c != '\t', "?")
 }
 
