@@ -60,7 +60,7 @@ use state::StateFiles;
 pub fn run(
     options: Options,
     sinks: impl FnOnce(&OutputDir) -> Vec<Box<dyn EventSink>>,
-    control: Option<Control>,
+    control: Vec<Control>,
 ) -> Result<StopReason, CampaignError> {
     let mut campaign = start::open(options, sinks, control)?;
     campaign.fuzz()

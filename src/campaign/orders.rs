@@ -11,7 +11,7 @@ use super::statistics::Statistics;
 use crate::config::options::{Options, TimeoutSpec};
 use crate::engine::fuzzer::Fuzzer;
 use crate::event::EventBus;
-use crate::fleet::control::{Answer, Command, Control, Incoming, Order, Setting};
+use crate::fleet::control::{Answer, Command, Control, Deliver, Incoming, Order, Setting};
 use crate::mutators::Mutators;
 use crate::sys::stop::Stop;
 
@@ -35,23 +35,29 @@ pub(super) struct Orders {
 }
 
 impl Orders {
-    /// Begins to listen. A request to stop takes effect at once, whatever the campaign is doing.
+    /// Begins to listen, unless there is nothing to listen to. A request to stop takes effect at once, whatever the
+    /// campaign is doing.
     pub(super) fn new(
-        control: Control,
+        control: Vec<Control>,
         stop: &Stop,
         bus: &mut EventBus,
-    ) -> Result<Self, CampaignError> {
+    ) -> Result<Option<Self>, CampaignError> {
+        if control.is_empty() {
+            return Ok(None);
+        }
         let (sender, inbox) = sync_channel(INBOX);
         let stop = stop.clone();
-        let deliver = move |incoming: Incoming| {
+        let deliver: Deliver = Arc::new(move |incoming: Incoming| {
             if incoming.is_stop() {
                 stop.ask();
             }
             sender.send(incoming).is_ok()
-        };
-        let sink = control.serve(Arc::new(deliver)).map_err(CampaignError::Control)?;
-        sink.into_iter().for_each(|sink| bus.add(sink));
-        Ok(Self::from(inbox))
+        });
+        for place in control {
+            let sink = place.serve(Arc::clone(&deliver)).map_err(CampaignError::Control)?;
+            sink.into_iter().for_each(|sink| bus.add(sink));
+        }
+        Ok(Some(Self::from(inbox)))
     }
 
     /// Whether there is something to do now. Costs next to nothing if there is not.

@@ -53,7 +53,7 @@ const DICTIONARY_WARNINGS: usize = 10;
 pub(super) fn open(
     options: Options,
     sinks: impl FnOnce(&OutputDir) -> Vec<Box<dyn EventSink>>,
-    control: Option<Control>,
+    control: Vec<Control>,
 ) -> Result<Campaign, CampaignError> {
     let stop = Stop::default();
     open_parts(options, sinks, control, stop.clone()).map_err(|error| match error {
@@ -71,7 +71,7 @@ pub(super) fn open(
 fn open_parts(
     mut options: Options,
     sinks: impl FnOnce(&OutputDir) -> Vec<Box<dyn EventSink>>,
-    control: Option<Control>,
+    control: Vec<Control>,
     stop: Stop,
 ) -> Result<Campaign, CampaignError> {
     check_core_pattern(&options.target)?;
@@ -127,7 +127,7 @@ fn open_parts(
     let runner = Runner::new(executor).send_late(options.custom.late_send).recording(recorded);
     let sidecars = start_sanitizers(&options, &mut output, &stop)?;
     let logger = start_logger(&options, &mut output, &stop, runner.info())?;
-    let orders = control.map(|control| Orders::new(control, &stop, &mut bus)).transpose()?;
+    let orders = Orders::new(control, &stop, &mut bus)?;
     let imports = imports(&options);
     let mut campaign =
         assemble(options, Hooked { runner, mutators }, output, bus, dictionary, stop);

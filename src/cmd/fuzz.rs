@@ -26,6 +26,7 @@ use std::process::ExitCode;
 
 use super::exit::Failure;
 use super::record;
+use super::screen::Analysis;
 use crate::config::env::{self, Environment};
 use crate::config::options::{Options, OutputOptions, UiMode};
 use crate::disk::output::OutputDir;
@@ -38,7 +39,7 @@ use crate::fleet::control::Hello;
 use crate::sys::privilege;
 use crate::sys::remedy::Remedy;
 use crate::sys::stdio::Redirected;
-use crate::ui::{Metrics, Statsd};
+use crate::ui::{Metrics, Statsd, Surroundings};
 use args::Args;
 use found::FindWatch;
 
@@ -86,8 +87,11 @@ pub(super) fn run(program: &str, args: Vec<OsString>) -> Result<ExitCode, Failur
     let metrics = options.metrics.map(reports::serve).transpose()?;
     let OutputOptions { root, instance, .. } = &options.output;
     let hello = || Hello::new(root.clone(), Some(instance.clone()), Vec::new());
-    let control = reports::open(options.control.as_ref(), hello)?;
-    let wanted = sinks_for(&options, statsd, metrics, found.sink());
+    let analysis = Analysis::of(root);
+    let mut control = reports::open(options.control.as_ref(), hello, &analysis)?;
+    let log = (!options.custom.is_empty()).then(|| root.join(instance).join("mutators.log"));
+    let around = analysis.surroundings(options.ui, root, log, &mut control);
+    let wanted = sinks_for(&options, statsd, metrics, found.sink(), around);
     // What mutators and targets print must not be mixed with what programs read.
     let prints = !options.custom.is_empty() || options.target.show_output;
     let json = options.ui == UiMode::Json && prints;
@@ -107,11 +111,11 @@ fn sinks_for(
     statsd: Option<Statsd>,
     metrics: Option<Metrics>,
     found: Box<dyn EventSink>,
+    around: Surroundings,
 ) -> impl FnOnce(&OutputDir) -> Vec<Box<dyn EventSink>> + use<> {
     let interval = options.output.stats_interval;
     let command = options.crash_command.clone();
     let (ui, colors) = (options.ui, options.colors);
-    let foreign = !options.custom.is_empty();
     let traced = options.findings.traces.then(|| options.target.clone());
     move |output| {
         let instance = output.instance_dir();
@@ -124,7 +128,7 @@ fn sinks_for(
         sinks.extend(statsd.map(|statsd| Box::new(statsd) as Box<_>));
         sinks.extend(metrics.map(|metrics| Box::new(metrics) as Box<_>));
         sinks.push(found);
-        sinks.extend(crate::ui::sink(ui, colors, foreign.then(|| instance.join("mutators.log"))));
+        sinks.extend(crate::ui::sink(ui, colors, || around));
         sinks
     }
 }

@@ -11,7 +11,7 @@ use clap_complete::Shell;
 use super::exit::Failure;
 use super::{
     COMMANDS, addseeds, cargo, cc, ci, cmin, collector, fuzz, jobs, mcp, merge, oss_build, picker,
-    plot, report, showdsf, showmap, tmin, tracer, triage, whatsup,
+    plot, report, showdsf, showmap, tmin, tracer, triage, watch, whatsup,
 };
 
 /// Writes them to a folder, as `share` below a prefix has them.
@@ -27,6 +27,7 @@ const DESCRIBED: &[(&str, Describe)] = &[
     ("oss-build", oss_build::manual),
     ("showdsf", showdsf::manual),
     ("whatsup", whatsup::manual),
+    ("watch", watch::manual),
     ("report", report::manual),
     ("mcp", mcp::manual),
     ("plot", plot::manual),

@@ -23,6 +23,7 @@ pub mod picker;
 pub mod plot;
 pub mod record;
 mod report;
+mod screen;
 mod showdsf;
 pub mod showmap;
 pub mod tmin;
@@ -30,6 +31,7 @@ mod tool;
 mod traced;
 pub mod tracer;
 pub mod triage;
+mod watch;
 pub mod whatsup;
 
 use std::ffi::OsString;
@@ -56,6 +58,7 @@ const COMMANDS: &[(&str, Run, &str)] = &[
     ("domains", domains::run, "list the domains of the compilers, or build some"),
     ("showdsf", showdsf::run, "run inputs and print their domain values"),
     ("whatsup", whatsup::run, "show the state of the instances of an output folder"),
+    ("watch", watch::run, "show the screen of a campaign that runs elsewhere or has ended"),
     ("report", report::run, "show what was covered, what blocks and what was found, as one page"),
     ("mcp", mcp::run, "answer an agent's questions about a campaign"),
     ("plot", plot::run, "draw charts of a campaign"),

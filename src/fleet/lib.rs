@@ -3,6 +3,7 @@
 
 pub mod ci;
 pub mod control;
+pub mod follow;
 pub mod jobs;
 pub mod pastis;
 pub mod workers;

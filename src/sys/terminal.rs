@@ -1,15 +1,21 @@
-//! The terminal while the full screen is shown. No keys are read: what is typed is not echoed, and is
-//! thrown away with the screen, so that no shell runs it. Keys that are signals stay signals.
+//! The terminal while the full screen is shown. Keys arrive one by one and are not echoed; those that nobody has read are
+//! thrown away with the screen, so that no shell runs them. Keys that are signals stay signals.
 //!
 //! Leaving is for signal handlers, too: all of it is async-signal-safe.
 
+use std::fs::{File, OpenOptions};
+use std::io;
 use std::mem::zeroed;
+use std::os::fd::AsFd;
+use std::os::unix::fs::OpenOptionsExt;
 use std::ptr::null_mut;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::time::Duration;
 
 use crossterm::Command;
 use crossterm::cursor::Hide;
 use crossterm::terminal::EnterAlternateScreen;
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 
 use super::stdio;
 
@@ -17,11 +23,13 @@ use super::stdio;
 static SHOWN: AtomicBool = AtomicBool::new(false);
 /// The process was stopped and continues: another one may have used the terminal.
 static CONTINUED: AtomicBool = AtomicBool::new(false);
+/// It is not shown again.
+static CLOSED: AtomicBool = AtomicBool::new(false);
 /// Modes (`c_lflag`) that were switched off with the screen.
-static SILENCED: AtomicU32 = AtomicU32::new(0);
+static CHANGED: AtomicU32 = AtomicU32::new(0);
 
-/// What shows typed letters.
-const ECHOES: libc::tcflag_t = libc::ECHO | libc::ECHONL;
+/// What shows typed letters, and keeps them until the end of the line.
+const TYPING: libc::tcflag_t = libc::ECHO | libc::ECHONL | libc::ICANON;
 /// Shows the cursor and leaves the alternate screen: what crossterm's commands write, as a constant for
 /// signal handlers.
 const LEAVE: &str = "\x1b[?25h\x1b[?1049l";
@@ -34,8 +42,8 @@ pub fn enter() {
     CONTINUED.store(false, Ordering::SeqCst);
     if is_foreground() {
         change_modes(|modes| {
-            SILENCED.store(modes & ECHOES, Ordering::SeqCst);
-            modes & !ECHOES
+            CHANGED.store(modes & TYPING, Ordering::SeqCst);
+            modes & !TYPING
         });
     }
     stdio::write_out(&(ansi(EnterAlternateScreen) + &ansi(Hide)));
@@ -50,10 +58,52 @@ pub fn leave() {
     if is_foreground() {
         // SAFETY: a call without memory; what is no terminal gives an error.
         unsafe { libc::tcflush(stdio::out(), libc::TCIFLUSH) };
-        let silenced = SILENCED.swap(0, Ordering::SeqCst);
-        change_modes(|modes| modes | silenced);
+        let changed = CHANGED.swap(0, Ordering::SeqCst);
+        change_modes(|modes| modes | changed);
     }
     stdio::write_out(LEAVE);
+}
+
+/// Leaves it, and does not enter it any more: what is printed from now on stays.
+pub fn leave_for_good() {
+    CLOSED.store(true, Ordering::SeqCst);
+    leave();
+}
+
+/// Whether the screen may be entered now.
+#[must_use]
+pub fn may_enter() -> bool {
+    !CLOSED.load(Ordering::SeqCst) && is_foreground()
+}
+
+/// Whether the screen is shown.
+#[must_use]
+pub fn is_shown() -> bool {
+    SHOWN.load(Ordering::SeqCst)
+}
+
+/// Opens the terminal that controls this process, for reading that never waits.
+pub fn open() -> io::Result<File> {
+    OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK | libc::O_NOCTTY).open("/dev/tty")
+}
+
+/// Waits until a file has something to read.
+#[must_use]
+pub fn has_input(file: &File, longest: Duration) -> bool {
+    let timeout = PollTimeout::try_from(longest).unwrap_or(PollTimeout::MAX);
+    let mut fds = [PollFd::new(file.as_fd(), PollFlags::POLLIN)];
+    poll(&mut fds, timeout).is_ok_and(|ready| ready > 0)
+}
+
+/// For the thread that reads keys: no signal is handled there, and reading in the background gives an error instead of
+/// stopping the process.
+pub fn block_signals() {
+    // SAFETY: the set is plain data, filled in before it is used; only this thread's mask changes.
+    unsafe {
+        let mut all: libc::sigset_t = zeroed();
+        libc::sigfillset(&raw mut all);
+        libc::pthread_sigmask(libc::SIG_BLOCK, &raw const all, null_mut());
+    }
 }
 
 /// Whether the screen is still what was drawn.
@@ -76,7 +126,7 @@ pub(super) fn leave_after_the_end() {
     // SAFETY: two calls without memory; what is no terminal gives an error.
     let there = unsafe { libc::isatty(stdio::out()) == 1 };
     if there {
-        change_modes(|modes| modes | libc::ECHO);
+        change_modes(|modes| modes | libc::ECHO | libc::ICANON);
         // SAFETY: as above.
         unsafe { libc::tcflush(stdio::out(), libc::TCIFLUSH) };
         stdio::write_out(LEAVE);

@@ -63,9 +63,16 @@ pub(super) fn rate(per_second: f64) -> String {
     }
 }
 
+/// Whether a terminal gives a character a cell, and does nothing else with it: no control character, and none that turns
+/// the direction of the text around or has no width.
+fn is_shown(c: char) -> bool {
+    let is_format = matches!(c, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}');
+    !c.is_control() && !is_format
+}
+
 /// Text without control characters, at most `width` characters.
 pub(super) fn fit(text: &str, width: usize) -> String {
-    let mut out: String = text.chars().filter(|c| !c.is_control()).take(width + 1).collect();
+    let mut out: String = text.chars().filter(|c| is_shown(*c)).take(width + 1).collect();
     if out.chars().count() > width {
         out = out.chars().take(width.saturating_sub(1)).collect();
         out.push('~');
@@ -75,7 +82,7 @@ pub(super) fn fit(text: &str, width: usize) -> String {
 
 /// The same, but a long text keeps its end: in a path that is the file name.
 pub(super) fn fit_end(text: &str, width: usize) -> String {
-    let letters: Vec<char> = text.chars().filter(|c| !c.is_control()).collect();
+    let letters: Vec<char> = text.chars().filter(|c| is_shown(*c)).collect();
     match letters.len().checked_sub(width) {
         Some(excess @ 1..) => {
             let end = letters.into_iter().skip(excess + 1);

@@ -6,20 +6,18 @@
 mod format;
 mod json;
 mod metrics;
-mod panels;
+mod pages;
 mod plain;
 mod screen;
 mod statsd;
 mod summary;
-mod terminal;
 
 use std::io::{IsTerminal, stdout};
-use std::path::PathBuf;
 
 pub use json::Json;
 pub use metrics::Metrics;
 pub use plain::Plain;
-pub use screen::Screen;
+pub use screen::{Ask, Surroundings, Wish};
 pub use statsd::Statsd;
 pub use summary::summary;
 
@@ -27,22 +25,29 @@ use ffuzz_config::options::{Colors, UiMode};
 use ffuzz_event::EventSink;
 use ffuzz_sys::stdio;
 
-/// The sink for a mode; None if nothing is to be shown. `log` gets the output of foreign code while
-/// the screen is shown.
+/// Whether a mode shows the screen here.
 #[must_use]
-pub fn sink(mode: UiMode, colors: Colors, log: Option<PathBuf>) -> Option<Box<dyn EventSink>> {
-    let screen = match mode {
-        UiMode::Json => return stdio::output().ok().map(|out| Box::new(Json::new(out)) as Box<_>),
+pub fn is_screen(mode: UiMode) -> bool {
+    match mode {
         UiMode::Auto => stdout().is_terminal(),
         UiMode::Screen => true,
-        UiMode::Lines => false,
-        UiMode::Quiet => return None,
-    };
-    Some(if screen {
-        Box::new(Screen::new(Plain::new(stdout()), colors, log))
-    } else {
-        Box::new(Plain::new(stdout()))
-    })
+        UiMode::Json | UiMode::Lines | UiMode::Quiet => false,
+    }
+}
+
+/// The sink for a mode; None if nothing is to be shown. `around`: what the screen has beside events, if it is one.
+#[must_use]
+pub fn sink(
+    mode: UiMode,
+    colors: Colors,
+    around: impl FnOnce() -> Surroundings,
+) -> Option<Box<dyn EventSink>> {
+    match mode {
+        UiMode::Json => stdio::output().ok().map(|out| Box::new(Json::new(out)) as Box<_>),
+        UiMode::Quiet => None,
+        _ if is_screen(mode) => Some(Box::new(screen::Screen::new(colors, around()))),
+        _ => Some(Box::new(Plain::new(stdout()))),
+    }
 }
 
 #[cfg(test)]

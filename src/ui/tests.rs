@@ -1,16 +1,20 @@
 //! What is shown, on a test terminal and as lines.
 
-use super::panels;
+use super::pages;
+use super::screen::facts::{Facts, QueueEntry};
+use super::screen::view::{Action, Page, View};
 use super::*;
 use ffuzz_engine::corpus::SeedId;
 use ffuzz_event::{
-    BlockedComparison, Corpus, Coverage, Cycles, DomainStatus, Event, Finds, MutatorStatus,
-    PartOfTime, Pointer, Resources, Runs, Search, Setup, Shares, Snapshot, Source, StageYield,
-    StopReason, Times, Turn, WorkerStatus,
+    BlockedComparison, Corpus, Coverage, Cycles, DomainGain, DomainStatus, Event, Finds,
+    MutatorStatus, PartOfTime, Pointer, Resources, Runs, Search, Setup, Shares, Snapshot, Source,
+    StageYield, StopReason, Times, Turn, WorkerStatus,
 };
 use ratatui::Terminal;
 use ratatui::backend::TestBackend;
+use ratatui::crossterm::event::{KeyCode, KeyModifiers};
 use ratatui::style::Color;
+use serde_json::json;
 
 fn sample(domains: usize) -> Snapshot {
     let names = ["cmp", "mem", "slow", "a-rather-long-name"];
@@ -107,8 +111,16 @@ fn sample(domains: usize) -> Snapshot {
 }
 
 fn screen(width: u16, height: u16, s: &Snapshot, message: &str) -> String {
+    let mut facts = Facts { snapshot: s.clone(), knows_stuck: true, ..Facts::default() };
+    if !message.is_empty() {
+        facts.say(message);
+    }
+    drawn(width, height, &facts, &mut View::default())
+}
+
+fn drawn(width: u16, height: u16, facts: &Facts, view: &mut View) -> String {
     let mut terminal = Terminal::new(TestBackend::new(width, height)).expect("terminal");
-    terminal.draw(|frame| panels::draw(frame, s, message, Colors::All)).expect("drawn");
+    terminal.draw(|frame| pages::draw(frame, facts, view, Colors::All)).expect("drawn");
     let buffer = terminal.backend().buffer();
     let rows = buffer.content().chunks(usize::from(width));
     let lines = rows.map(|row| row.iter().map(|cell| cell.symbol()).collect::<String>());
@@ -170,7 +182,7 @@ fn with_workers(domains: usize, count: usize) -> Snapshot {
 fn workers_have_a_screen() {
     insta::assert_snapshot!("80x24_workers", screen(80, 24, &with_workers(2, 3), "worker01: was"));
     let many = screen(80, 24, &with_workers(0, 64), "");
-    assert!(many.contains("main ") && many.contains("and 56 more"), "{many}");
+    assert!(many.contains("main ") && many.contains("and 57 more"), "{many}");
     let large = screen(120, 50, &with_workers(40, 16), "");
     assert!(large.contains("worker15") && large.contains("and 3"), "{large}");
 }
@@ -238,7 +250,9 @@ fn without_colors_every_cell_has_that_of_the_terminal() {
         let mut terminal = Terminal::new(TestBackend::new(80, 24)).expect("terminal");
         let mut s = sample(2);
         s.resources.load_percent = Some(150.0);
-        terminal.draw(|frame| panels::draw(frame, &s, "", colors)).expect("drawn");
+        let facts = Facts { snapshot: s, ..Facts::default() };
+        let view = &mut View::default();
+        terminal.draw(|frame| pages::draw(frame, &facts, view, colors)).expect("drawn");
         let cells = terminal.backend().buffer().content().iter();
         let with = |color| cells.clone().filter(|cell| cell.fg == color).count();
         (cells.len() - with(Color::Reset), with(Color::LightRed))
@@ -257,7 +271,7 @@ fn any_size_is_drawn() {
         }
     }
     let many = screen(80, 24, &sample(40), "");
-    assert!(many.contains("and 38 more"), "{many}");
+    assert!(many.contains("and 39 more"), "{many}");
     let empty = screen(80, 24, &Snapshot::default(), "");
     assert!(empty.contains("none seen yet"), "{empty}");
 }
@@ -394,6 +408,181 @@ fn a_closed_pipe_is_no_failure() {
 
 #[test]
 fn quiet_shows_nothing() {
-    assert!(sink(UiMode::Quiet, Colors::All, None).is_none());
-    assert!(sink(UiMode::Lines, Colors::All, None).is_some());
+    assert!(sink(UiMode::Quiet, Colors::All, || unreachable!()).is_none());
+    assert!(sink(UiMode::Lines, Colors::All, || unreachable!()).is_some());
+}
+
+/// What all pages show.
+fn all_facts() -> Facts {
+    let mut facts = Facts { snapshot: sample(4), ..Facts::default() };
+    facts.snapshot.finds.bugs = Some(2);
+    let found = |id: u32| Event::SeedSaved {
+        id: SeedId(id),
+        path: format!(
+            "out/default/queue/id:{id:06},src:000003,time:{}000,execs:9,op:havoc",
+            id * 61
+        )
+        .into(),
+        new_edge: id.is_multiple_of(2),
+        waypoint: false,
+        source: Source::Own,
+        gains: vec![DomainGain {
+            domain: "mem".into(),
+            value: 4096,
+            place: "demo.c:16".into(),
+            ..DomainGain::default()
+        }],
+    };
+    facts.note(None, &Event::Started);
+    (0..60).for_each(|id| facts.note(None, &found(id)));
+    facts.note(None, &Event::TargetRestarted { reason: "out of memory".into() });
+    facts.note(Some("main"), &Event::Warning { message: "no room left".into() });
+    let crash = "out/default/crashes/id:000000,sig:06,src:000003,time:9000,execs:9,op:havoc".into();
+    let source = Source::Own;
+    facts.note(None, &Event::CrashSaved { number: 0, path: crash, signal: 6, source });
+    facts.snapshot.times.now += 60;
+    let entry = |id: u32| QueueEntry {
+        path: format!("/none/default/queue/id:{id:06}").into(),
+        instance: "default".into(),
+        name: ffuzz_engine::corpus::names::parse(&format!(
+            "id:{id:06},src:000003+000007,time:{}000,execs:{},op:splice,rep:2{}",
+            id * 61,
+            id * 12_345,
+            if id.is_multiple_of(3) { ",+cov" } else { ",+dsf" }
+        ))
+        .unwrap(),
+    };
+    facts.queue.set((0..400).map(entry).collect());
+    let mut set = |question: serde_json::Value, answer| facts.answers.set(&question, Ok(answer));
+    let place = |line: u32| {
+        json!({"id": "f:1", "file": "/src/lib/xmlparse.c", "line": line, "column": 5, "function": "doProlog",
+               "to_line": line + 1, "outcome": "2 of 9 ways not taken", "behind": 259, "functions_behind": 3, "copies": 2,
+               "input": "id:000653,src:000001", "comparison": {"kind": "i32 ==", "closest": "0xef and 0xed (constant)",
+               "bytes": [[1, 1], [4, 7]], "attempts": 113}})
+    };
+    set(
+        json!({"cmd": "stuck", "limit": 60}),
+        json!({"entries": (0..40).map(|n| place(4700 + n)).collect::<Vec<_>>()}),
+    );
+    set(
+        json!({"cmd": "never_entered", "limit": 100}),
+        json!({"entries": [{"function": "XML_SetBase", "file": "/src/lib/xmlparse.c", "line": 9, "counters": 60,
+                            "reason": "harness"}]}),
+    );
+    set(
+        json!({"cmd": "bugs", "limit": 100}),
+        json!({"warnings": [], "entries": [
+            {"id": "b1", "title": "heap-buffer-overflow in parse at demo.c:16", "class": "read", "place": "demo.c:16",
+             "files": 57, "seen": [100, 123_456], "input": "out/triage/b1/input"},
+            {"id": "b2", "title": "abort in main \u{1b}[2J\u{202e}txt", "class": "abort", "place": null, "files": 1,
+             "seen": null, "input": "out/triage/b2/input"}]}),
+    );
+    set(
+        json!({"cmd": "bug", "bug": "b1"}),
+        json!({"id": "b1", "reproduce": "out/triage/b1/reproduce.sh",
+               "stacks": {"crash": ["parse demo.c:16", "main demo.c:40"], "allocation": ["malloc", "grow demo.c:7"],
+                          "free": [], "others": []}}),
+    );
+    let file = |name: &str| json!({"file": name, "lines": [1254, 3850], "functions": [110, 286]});
+    set(
+        json!({"cmd": "coverage", "limit": 100}),
+        json!({"entries": [file("/src/lib/xmlparse.c"), file("/src/lib/xmltok.c")], "lines": [1, 2]}),
+    );
+    let function = |name: &str, entered: bool| {
+        json!({"function": name, "file": "/src/lib/xmlparse.c", "line": 4628, "entered": entered, "inputs": 812,
+               "edges": [210, 729]})
+    };
+    set(
+        json!({"cmd": "coverage", "file": "/src/lib/xmlparse.c", "limit": 100}),
+        json!({"entries": [function("doProlog", true), function("XML_SetBase", false)]}),
+    );
+    set(
+        json!({"cmd": "coverage", "file": "/src/lib/xmlparse.c", "lines": true, "after": 4624, "limit": 21}),
+        json!({"lines": [[4625, null, "static int"], [4626, "812", "\tdoProlog(int a)"], [4627, "~812", "{"],
+                         [4628, "0", "  return 0;"]]}),
+    );
+    set(
+        json!({"cmd": "domains", "name": "mem", "limit": 100}),
+        json!({"entries": [{"name": "mem", "reducer": "MAX", "count": 1, "keys": [
+            {"key": 7, "value": 4096, "place": "/src/demo.c:16", "input": "id:000012,src:000001", "moved": 83}]}]}),
+    );
+    facts
+}
+
+fn after(facts: &Facts, keys: &str, width: u16, height: u16) -> String {
+    let mut view = View::default();
+    let mut shown = drawn(width, height, facts, &mut view);
+    for key in keys.chars() {
+        let code = match key {
+            '\n' => KeyCode::Enter,
+            'v' => KeyCode::Down,
+            letter => KeyCode::Char(letter),
+        };
+        if let Some(Action::Open(row)) = view.key(code, KeyModifiers::NONE) {
+            view.open(pages::file_in_row(facts, row).expect("a file"));
+        }
+        shown = drawn(width, height, facts, &mut view);
+    }
+    shown
+}
+
+#[test]
+fn each_page_is_drawn_in_two_sizes() {
+    let facts = all_facts();
+    for (digit, page) in (1..).zip(Page::ALL) {
+        for (width, height) in [(80, 24), (200, 50)] {
+            let name = format!("{}-{width}x{height}", page.name());
+            insta::assert_snapshot!(name, after(&facts, &digit.to_string(), width, height));
+        }
+    }
+}
+
+#[test]
+fn a_row_has_a_text_in_its_place_or_beside_it() {
+    let facts = all_facts();
+    for (name, keys) in [
+        ("text-domains", "2v\n"),
+        ("text-stuck", "3v\n"),
+        ("text-bugs", "4\n"),
+        ("text-functions", "5\n"),
+        ("text-lines", "5\n\n"),
+        ("text-queue", "6\n"),
+        ("text-help", "3?"),
+        ("text-end", "1q"),
+    ] {
+        insta::assert_snapshot!(name, after(&facts, keys, 80, 24));
+    }
+    let never = after(&facts, "3G\n", 80, 24);
+    assert!(never.contains("   60  nobody     XML_SetBase  xmlparse.c:9"), "{never}");
+    let wide = after(&facts, "3v", 200, 50);
+    assert!(wide.contains("xmlparse.c:4701") && wide.contains("i32 =="), "{wide}");
+}
+
+#[test]
+fn a_page_says_why_it_is_empty() {
+    let mut facts = Facts { snapshot: sample(0), ..Facts::default() };
+    facts.snapshot.search.stages.clear();
+    facts.snapshot.finds = Finds::default();
+    let failed = || Err("the target does not start\u{1b}[2J".to_owned());
+    facts.answers.set(&json!({"cmd": "coverage", "limit": 100}), failed());
+    for (key, text) in [
+        ('2', "WAYPOINTS="),
+        ('3', "the queue is run in a process of its own"),
+        ('4', "No crash so far."),
+        ('5', "not known: the target does not start[2J"),
+        ('6', "no input yet"),
+        ('7', "does not tell what stages"),
+        ('8', "Nothing has happened"),
+    ] {
+        let shown = after(&facts, &key.to_string(), 80, 24);
+        assert!(shown.contains(text), "{key}: {shown}");
+    }
+}
+
+/// Names and texts of the target are cells, and nothing else.
+#[test]
+fn no_text_of_the_target_moves_the_cursor() {
+    let facts = all_facts();
+    let shown = after(&facts, "4", 200, 50);
+    assert!(shown.contains("abort in main [2Jtxt"), "{shown}");
 }

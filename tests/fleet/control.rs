@@ -578,6 +578,9 @@ fn questions_are_answered_beside_the_campaign() {
         (&json!(true), true),
         "{stuck}"
     );
+    let place = &stuck["answer"]["entries"][0]["id"];
+    let explained = client.ask(json!({"cmd": "explain_stuck", "place": place}));
+    assert_eq!(&explained["answer"]["id"], place, "{explained}");
     let run = client.ask(json!({"cmd": "run_input", "text": "n", "watch": "lines.c:18"}));
     assert_eq!(run["answer"]["watch"]["reached"], true, "{run}");
     let refused = client.ask(json!({"cmd": "stuck", "limit": "x"}));

@@ -196,7 +196,7 @@ fn an_ended_campaign_answers_every_question() {
     let status = agent.ask("status", json!({})).unwrap();
     assert_eq!(status["functions"], json!([2, 3]), "{status}");
     let place = agent.ask("stuck", json!({"limit": 1})).unwrap()["entries"][0].clone();
-    let explained = agent.ask("explain_stuck", json!({"id": place["id"]})).unwrap();
+    let explained = agent.ask("explain_stuck", json!({"place": place["id"]})).unwrap();
     assert!(explained["source"].as_array().unwrap().len() > 10, "{explained}");
     assert!(!explained["seen"].as_array().unwrap().is_empty(), "{explained}");
     let file = agent.ask("coverage", json!({"file": "targets/lines.c"})).unwrap();
@@ -221,11 +221,11 @@ fn an_ended_campaign_answers_every_question() {
     assert_eq!(agent.ask("bugs", json!({})).unwrap()["entries"], json!([]));
     assert_eq!(agent.ask("domains", json!({})).unwrap()["entries"], json!([]));
     for (tool, arguments, cause) in [
-        ("explain_stuck", json!({"id": "1-0"}), "no stuck place"),
+        ("explain_stuck", json!({"place": "1-0"}), "no stuck place"),
         ("coverage", json!({"file": "none.c"}), "no source file"),
         ("inputs_reaching", json!({"file": "lines.c", "line": 1}), "no line with code"),
         ("explain_input", json!({"input": "id:9"}), "no input of the queue"),
-        ("bug", json!({"id": "x"}), "no bug"),
+        ("bug", json!({"bug": "x"}), "no bug"),
         ("never_entered", json!({"reason": "x"}), "none of caller"),
         ("run_input", json!({}), "one of data, text and path"),
         ("run_input", json!({"path": "/dev/zero"}), "cannot read"),

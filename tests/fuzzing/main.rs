@@ -39,6 +39,7 @@ mod peers;
 mod python;
 mod resume;
 mod sanitizers;
+mod screen;
 mod snapshot;
 mod surroundings;
 mod sync;

@@ -10,6 +10,7 @@ use super::found::FindWatch;
 use super::handed::{self, Workers};
 use super::{print_warnings, reports, resolve, resume, root_warning, this_program, values};
 use crate::cmd::exit::Failure;
+use crate::cmd::screen::Analysis;
 use crate::config::env::Environment;
 use crate::config::options::{CpuChoice, Input, Options, Schedule};
 use crate::disk::output::{self, OutputError};
@@ -54,12 +55,14 @@ pub(super) fn run(
     let metrics = options.metrics.map(reports::serve).transpose()?;
     let names = fleet.workers.iter().map(|plan| plan.name.clone()).collect();
     let hello = || Hello::new(options.output.root.clone(), None, names);
-    let control = reports::open(options.control.as_ref(), hello)?;
+    let analysis = Analysis::of(&options.output.root);
+    let mut control = reports::open(options.control.as_ref(), hello, &analysis)?;
+    let around = analysis.surroundings(options.ui, &options.output.root, None, &mut control);
     let mut sinks: Vec<Box<dyn EventSink>> = Vec::new();
     sinks.extend(statsd.map(|statsd| Box::new(statsd) as Box<_>));
     sinks.extend(metrics.map(|metrics| Box::new(metrics) as Box<_>));
     sinks.push(found.sink());
-    sinks.extend(crate::ui::sink(options.ui, options.colors, None));
+    sinks.extend(crate::ui::sink(options.ui, options.colors, || around));
     let result = workers::run(fleet, sinks, control);
     let failed = |cause: &dyn std::fmt::Display, remedy| {
         let failure = Failure::new(cause, remedy);

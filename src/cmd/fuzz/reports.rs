@@ -5,6 +5,7 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr, ToSocketAddrs};
 use super::args::Args;
 use super::values;
 use crate::cmd::exit::Failure;
+use crate::cmd::screen::Analysis;
 use crate::config::env::Environment;
 use crate::config::options::{ControlPlace, FindingOptions, StatsdOptions, StatsdTags};
 use crate::fleet::control::{Control, Hello};
@@ -88,9 +89,11 @@ pub(super) fn address(text: &str) -> Result<SocketAddr, Failure> {
 pub(super) fn open(
     place: Option<&ControlPlace>,
     hello: impl FnOnce() -> Hello,
-) -> Result<Option<Control>, Failure> {
-    let open = |place| Control::open(place, hello());
-    place.map(open).transpose().map_err(|error| Failure::of(&error))
+    analysis: &Analysis,
+) -> Result<Vec<Control>, Failure> {
+    let open = |place| Control::open(place, hello(), analysis.questions());
+    let opened = place.map(open).transpose().map_err(|error| Failure::of(&error))?;
+    Ok(opened.into_iter().collect())
 }
 
 pub(super) fn serve(address: SocketAddr) -> Result<Metrics, Failure> {

@@ -633,7 +633,7 @@ fn sync(args: &Args, env: &Environment) -> Result<SyncOptions, Failure> {
     })
 }
 
-fn colors(env: &Environment) -> Colors {
+pub(in crate::cmd) fn colors(env: &Environment) -> Colors {
     match env.flag(&["NO_COLOR", "AFL_NO_COLOR", "AFL_NO_COLOUR"]) {
         true => Colors::None,
         false if env.flag(&["AFL_NO_CPU_RED"]) => Colors::CalmLoad,
@@ -641,7 +641,7 @@ fn colors(env: &Environment) -> Colors {
     }
 }
 
-fn ui(env: &Environment) -> Result<UiMode, Failure> {
+pub(in crate::cmd) fn ui(env: &Environment) -> Result<UiMode, Failure> {
     match (env.flag(&["AFL_FORCE_UI"]), env.flag(&["AFL_NO_UI"])) {
         (true, true) => Err(Failure::usage(
             "AFL_FORCE_UI and AFL_NO_UI exclude each other",

@@ -56,6 +56,22 @@ pub fn parse(text: &str) -> Vec<Row> {
     text.lines().filter(|line| !line.starts_with('#')).filter_map(row).collect()
 }
 
+/// The last row of an instance's file, read from its end.
+#[must_use]
+pub fn last_row(instance: &Path) -> Option<Row> {
+    const TAIL: u64 = 4096;
+    let file = file::open(&instance.join("plot_data")).ok()?;
+    let length = file.metadata().ok()?.len();
+    let start = length.saturating_sub(TAIL);
+    let mut tail = vec![0; usize::try_from(length - start).ok()?];
+    file.read_exact_at(&mut tail, start).ok()?;
+    let text = String::from_utf8_lossy(&tail);
+    // The first line may be half a row, and so may the last.
+    let whole = text.rsplit_once('\n').map_or("", |(whole, _)| whole);
+    let whole = if start == 0 { whole } else { whole.split_once('\n')?.1 };
+    parse(whole).pop()
+}
+
 /// What has to differ for a new row: everything but clocks and counters of runs.
 type State = [u64; 9];
 

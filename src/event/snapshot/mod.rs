@@ -21,6 +21,7 @@ mod workers;
 use serde::{Deserialize, Serialize};
 
 use super::BlockedComparison;
+use join::All;
 
 pub use control::{Control, Injected};
 pub use corpus::Corpus;
@@ -72,6 +73,33 @@ pub struct Snapshot {
     /// The workers of a fleet (`-j`), whose state this is together; else empty.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub workers: Vec<WorkerStatus>,
+}
+
+impl Snapshot {
+    /// That of several processes with one campaign: each group of numbers has its way of joining. The caller fills in
+    /// `workers` and what only the whole knows.
+    #[must_use]
+    pub fn joined(all: &[&Self]) -> Self {
+        // The first of equal ones: the main.
+        let all = All::new(all, |s| (s.coverage.edges_found, s.corpus.corpus_count));
+        Self {
+            times: all.join(|s| &s.times),
+            cycles: all.join(|s| &s.cycles),
+            control: all.join(|s| &s.control),
+            runs: all.join(|s| &s.runs),
+            resources: all.join(|s| &s.resources),
+            corpus: all.join(|s| &s.corpus),
+            coverage: all.join(|s| &s.coverage),
+            finds: all.join(|s| &s.finds),
+            turn: all.join(|s| &s.turn),
+            search: all.join(|s| &s.search),
+            setup: all.join(|s| &s.setup),
+            domains: all.join(|s| &s.domains),
+            mutators: all.join(|s| &s.mutators),
+            blockers: Vec::new(),
+            workers: Vec::new(),
+        }
+    }
 }
 
 #[cfg(test)]
@@ -144,5 +172,30 @@ mod tests {
         let read: Snapshot = serde_json::from_str(&text).unwrap();
         assert_eq!(format!("{read:?}"), format!("{:?}", Snapshot::default()));
         assert!(serde_json::from_str::<Snapshot>(&text.replace("\"execs\"", "\"x\"")).is_err());
+    }
+
+    fn worker(execs: u64, edges_found: u64, last_find_at: u64) -> Snapshot {
+        let stage = StageYield { name: "havoc".into(), finds: 1, execs };
+        Snapshot {
+            runs: Runs { execs, execs_per_sec: 100.0, ..Runs::default() },
+            coverage: Coverage { edges_found, ..Coverage::default() },
+            corpus: Corpus { corpus_count: 10 * edges_found, ..Corpus::default() },
+            finds: Finds { last_find_at, saved_crashes: 2, ..Finds::default() },
+            search: Search { stages: vec![stage], ..Search::default() },
+            ..Snapshot::default()
+        }
+    }
+
+    #[test]
+    fn work_and_corpora_add_up_and_edges_are_those_of_the_best() {
+        let (main, other) = (worker(1000, 7, 50), worker(500, 9, 40));
+        let all = Snapshot::joined(&[&main, &other]);
+        let edges = all.coverage.edges_found;
+        assert_eq!((all.runs.execs, edges, all.corpus.corpus_count), (1500, 9, 160));
+        assert_eq!((all.finds.saved_crashes, all.finds.last_find_at), (4, 50));
+        let stages = &all.search.stages;
+        assert_eq!((stages[0].finds, stages[0].execs, stages.len()), (2, 1500, 1));
+        assert!((all.runs.execs_per_sec - 200.0).abs() < 1e-9);
+        assert_eq!(Snapshot::joined(&[]).runs.execs, 0);
     }
 }

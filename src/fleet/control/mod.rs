@@ -15,6 +15,7 @@ mod socket;
 
 use std::io;
 use std::sync::Arc;
+use std::sync::mpsc::Receiver;
 
 use serde::Serialize;
 
@@ -116,15 +117,21 @@ pub enum Control {
     Socket(Socket, Hello, Arc<Questions>),
     /// Commands on standard input; the answers are among the events of `--json`.
     Stdin,
+    /// Commands of another part of this program, which needs no answers.
+    Inside(Receiver<Command>),
 }
 
+/// The connection of [`Control::Inside`].
+const INSIDE: u64 = u64::MAX;
+
 impl Control {
-    pub fn open(place: &ControlPlace, hello: Hello) -> Result<Self, ControlError> {
+    pub fn open(
+        place: &ControlPlace,
+        hello: Hello,
+        questions: Arc<Questions>,
+    ) -> Result<Self, ControlError> {
         Ok(match place {
-            ControlPlace::Path(path) => {
-                let questions = Arc::new(Questions::new(hello.out.clone()));
-                Self::Socket(Socket::bind(path)?, hello, questions)
-            }
+            ControlPlace::Path(path) => Self::Socket(Socket::bind(path)?, hello, questions),
             ControlPlace::Stdin => Self::Stdin,
         })
     }
@@ -141,6 +148,14 @@ impl Control {
                 let deliver = move |order: Order| deliver(order.into());
                 let input = stdio::input()?;
                 thread.spawn(move || server::listen(input, 0, deliver, |_| true))?;
+                Ok(None)
+            }
+            Self::Inside(commands) => {
+                let thread = std::thread::Builder::new().name("control".into());
+                let order = |command| Order { client: INSIDE, id: None, command: Ok(command) };
+                thread.spawn(move || {
+                    commands.iter().map(order).take_while(|it| deliver(it.clone().into())).count()
+                })?;
                 Ok(None)
             }
         }

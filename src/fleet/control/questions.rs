@@ -59,6 +59,16 @@ impl Questions {
         })
     }
 
+    /// Answers a question of this program.
+    pub fn ask_inside(&self, question: &Value) -> Result<Value, String> {
+        let line = self.answer(question);
+        let mut reply: Value = serde_json::from_str(&line).map_err(|error| error.to_string())?;
+        match reply["ok"].as_bool() {
+            Some(true) => Ok(reply["answer"].take()),
+            _ => Err(reply["error"].as_str().unwrap_or("there is no answer").to_owned()),
+        }
+    }
+
     fn ask(&self, pipes: &mut Option<Pipes>, question: &Value) -> io::Result<String> {
         if pipes.is_none() {
             *pipes = Some(self.start()?);
@@ -91,7 +101,7 @@ impl Questions {
     }
 
     /// Ends the process, also while it works on an answer; another one is not started.
-    pub(super) fn stop(&self) {
+    pub fn stop(&self) {
         let mut state = self.state();
         state.over = true;
         end(&mut state);

@@ -3,7 +3,6 @@
 //! restarts them when they die, and ends them; their events are joined into one stream.
 
 mod error;
-mod join;
 mod orders;
 pub mod strategy;
 pub(crate) mod worker;
@@ -70,7 +69,7 @@ pub struct FleetOptions {
 pub fn run(
     options: FleetOptions,
     sinks: Vec<Box<dyn EventSink>>,
-    control: Option<Control>,
+    control: Vec<Control>,
 ) -> Result<StopReason, FleetError> {
     let stop = Stop::on_signals().map_err(FleetError::Signals)?;
     stop.suspend_between_runs().map_err(FleetError::Signals)?;
@@ -80,8 +79,8 @@ pub fn run(
     }
     raise_open_files(FILES + FILES_A_WORKER * options.workers.len() as u64);
     let (sender, inbox) = sync_channel(INBOX);
-    if let Some(control) = control {
-        let sink = control.serve(deliver(&sender, &stop)).map_err(FleetError::Control)?;
+    for place in control {
+        let sink = place.serve(deliver(&sender, &stop)).map_err(FleetError::Control)?;
         sink.into_iter().for_each(|sink| bus.add(sink));
     }
     let mut fleet = Fleet {
@@ -458,7 +457,7 @@ impl Fleet {
 
     fn snapshot(&mut self) -> Snapshot {
         let known: Vec<&Snapshot> = self.workers.iter().filter_map(Worker::snapshot).collect();
-        let mut all = join::join(&known);
+        let mut all = Snapshot::joined(&known);
         all.workers = self.workers.iter().map(Worker::status).collect();
         all.runs.execs_per_sec = all.workers.iter().map(|worker| worker.execs_per_sec).sum();
         all.setup.pid = std::process::id();
@@ -516,7 +515,7 @@ mod tests {
             echo '{\"event\":\"started\"}'; sleep 1000 & wait";
         let well = "trap 'exit 0' INT; echo '{\"event\":\"started\"}'; sleep 1000 & wait";
         let (reported, time) = (Reported::default(), Duration::from_millis(1));
-        let error = run(options(&[full, well], time), vec![Box::new(reported.clone())], None);
+        let error = run(options(&[full, well], time), vec![Box::new(reported.clone())], Vec::new());
         let error = error.unwrap_err();
         assert_eq!(
             (error.to_string(), error.remedy()),
@@ -533,7 +532,10 @@ mod tests {
             format!("echo '{{\"event\":\"started\"}}'; mkdir {} && exit 1; exit 0", mark.display());
         let reported = Reported::default();
         let options = options(&[&script], Duration::from_secs(120));
-        assert_eq!(run(options, vec![Box::new(reported.clone())], None).unwrap(), StopReason::Done);
+        assert_eq!(
+            run(options, vec![Box::new(reported.clone())], Vec::new()).unwrap(),
+            StopReason::Done
+        );
         let reported = reported.0.lock().unwrap();
         assert_eq!(reported[0], "[main] ended with exit code 1; starts again in 1 s");
     }
@@ -560,7 +562,7 @@ mod tests {
         };
         options.until_crash = true;
         let waits = std::thread::spawn(wait);
-        let reason = run(options, vec![Box::new(reported.clone())], None).unwrap();
+        let reason = run(options, vec![Box::new(reported.clone())], Vec::new()).unwrap();
         waits.join().unwrap();
         assert_eq!(reason, StopReason::Done);
         let reported = reported.0.lock().unwrap();
@@ -581,7 +583,7 @@ mod tests {
         let (name, env, tmpdir) = ("main".into(), Vec::new(), None);
         let plan = WorkerPlan { name, argv, env, tmpdir, takes_commands: false };
         let options = FleetOptions { workers: vec![plan], ..options(&[], Duration::ZERO) };
-        let error = run(options, Vec::new(), None).unwrap_err();
+        let error = run(options, Vec::new(), Vec::new()).unwrap_err();
         assert!(error.to_string().starts_with("cannot start the worker main: "), "{error}");
         assert!(error.remedy().contains("-j"));
     }

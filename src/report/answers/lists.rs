@@ -115,7 +115,7 @@ impl Analyst {
     }
 
     pub(super) fn explain_stuck(&mut self, given: Given<'_>) -> Result<Value, String> {
-        let id = given.text("id").unwrap_or_default();
+        let id = given.text("place").unwrap_or_default();
         let session = self.session()?;
         let one = session.place(id)?;
         let counters: Vec<u32> = one.counter.into_iter().collect();
@@ -222,7 +222,7 @@ impl Analyst {
 
     pub(super) fn bug(&mut self, given: Given<'_>) -> Result<Value, String> {
         let (_, report) = self.report()?;
-        let id = given.text("id").unwrap_or_default();
+        let id = given.text("bug").unwrap_or_default();
         let bug = report.bugs.iter().find(|bug| bug.id == id);
         let mut bug = bug.ok_or_else(|| format!("there is no bug {id}"))?.clone();
         let Stacks { crash, allocation, free, others } = &mut bug.stacks;

@@ -75,7 +75,7 @@ pub const TOOLS: &[Tool] = &[
         name: "explain_stuck",
         description: "One place of `stuck` in detail: source around it, operands of several inputs, the inputs.",
         writes: false,
-        parameters: &[must("id", Kind::Text, "id of the place")],
+        parameters: &[must("place", Kind::Text, "id of the place")],
     },
     Tool {
         name: "coverage",
@@ -148,7 +148,7 @@ pub const TOOLS: &[Tool] = &[
         name: "bug",
         description: "One bug with its stacks, its input and a script to repeat it.",
         writes: false,
-        parameters: &[must("id", Kind::Text, "id of the bug")],
+        parameters: &[must("bug", Kind::Text, "id of the bug")],
     },
     Tool {
         name: "domains",
@@ -277,6 +277,15 @@ impl<'a> Given<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// On the control socket they stand beside the arguments.
+    #[test]
+    fn no_argument_is_named_like_the_parts_of_a_command() {
+        for tool in TOOLS {
+            let is_taken = |one: &Parameter| ["id", "cmd"].contains(&one.name);
+            assert!(!tool.parameters.iter().any(is_taken), "{}", tool.name);
+        }
+    }
 
     #[test]
     fn what_a_tool_does_not_take_is_refused() {

@@ -1,10 +1,7 @@
-//! The panels of the full screen. Each is drawn from the groups of a [`Snapshot`] that it shows, and
-//! nothing else.
+//! The panels of AFL's status screen.
 //!
-//! Names and positions are those of AFL's status screen, which users know; the domain panel is new.
-//! 80×24 is the smallest size that shows everything; a larger terminal shows more domains.
-
-mod fleet;
+//! Names and positions are those of AFL, which users know; the domain panel is new.
+//! A larger terminal shows more domains, and where the search is stuck.
 
 use ratatui::Frame;
 use ratatui::layout::{Constraint, Layout, Rect};
@@ -13,49 +10,57 @@ use ratatui::symbols::merge::MergeStrategy;
 use ratatui::text::{Line, Span};
 use ratatui::widgets::{Block, Paragraph};
 
-use super::format::{count, fit, fit_end, long_time, percent, rate, short_time};
-use super::summary::domain_name;
-use ffuzz_config::options::Colors;
+use super::{MIN_HEIGHT, MIN_WIDTH, fleet};
+use crate::format::{count, fit, fit_end, long_time, percent, rate, short_time};
+use crate::summary::domain_name;
 use ffuzz_event::{
-    BlockedComparison, Corpus, Coverage, Cycles, DomainStatus, Finds, MutatorStatus, Resources,
-    Runs, Search, Setup, Shares, Snapshot, Times, Turn,
+    BlockedComparison, Corpus, Coverage, Cycles, DomainStatus, Finds, MutatorStatus, Runs, Search,
+    Snapshot, Times, Turn,
 };
 
-const MIN_WIDTH: u16 = 80;
-const MIN_HEIGHT: u16 = 24;
-/// Minimum height for a domain panel across the whole width.
-const TALL: u16 = 30;
+/// Minimum height of the page for a domain panel across the whole width.
+const TALL: u16 = 27;
 /// Maximum number of foreign mutators shown.
 const MOST_MUTATORS: u16 = 3;
 /// Width of one cell of the strategy yields.
 const YIELD_CELL: u16 = 25;
+/// Rows of the first panels, whose neighbours share a border.
+const FIRST: u16 = 6;
+const SECOND: u16 = 4;
 
-/// Draws everything; `message` is the last warning.
-pub(super) fn draw(frame: &mut Frame<'_>, s: &Snapshot, message: &str, colors: Colors) {
-    draw_all(frame, s, message, colors);
-    if colors == Colors::None {
-        for cell in &mut frame.buffer_mut().content {
-            (cell.fg, cell.bg) = (Color::Reset, Color::Reset);
-        }
+/// Height of [`summary`].
+pub(super) fn summary_height(s: &Snapshot) -> u16 {
+    if s.workers.is_empty() { FIRST + SECOND - 1 } else { FIRST }
+}
+
+/// The first panels, which stay above other pages.
+pub(super) fn summary(frame: &mut Frame<'_>, area: Rect, s: &Snapshot) {
+    let heights = [Constraint::Length(FIRST), Constraint::Length(SECOND)];
+    let [first, second] = Layout::vertical(heights).spacing(-1).areas(area);
+    first_row(frame, first, s);
+    if s.workers.is_empty() {
+        second_row(frame, second, s);
     }
 }
 
-fn draw_all(frame: &mut Frame<'_>, s: &Snapshot, message: &str, colors: Colors) {
-    let area = frame.area();
-    if area.width < MIN_WIDTH || area.height < MIN_HEIGHT {
-        frame.render_widget(Paragraph::new(small(s)), area);
-        return;
-    }
-    let [title, main, bottom] =
-        Layout::vertical([Constraint::Length(1), Constraint::Fill(1), Constraint::Length(1)])
-            .areas(area);
-    frame.render_widget(Paragraph::new(heading(&s.setup)).centered(), title);
-    last_line(frame, bottom, &s.resources, message, colors);
+fn first_row(frame: &mut Frame<'_>, area: Rect, s: &Snapshot) {
+    let [left, right] = columns(area, 66);
+    panel(frame, left, "process timing", timing(&s.times, &s.finds));
+    panel(frame, right, "overall results", results(&s.cycles, &s.corpus, &s.finds));
+}
+
+fn second_row(frame: &mut Frame<'_>, area: Rect, s: &Snapshot) {
+    let [left, right] = columns(area, 50);
+    panel(frame, left, "cycle progress", cycle(&s.turn, &s.corpus, &s.runs, &s.finds));
+    panel(frame, right, "map coverage", coverage(&s.coverage));
+}
+
+/// All panels.
+pub(super) fn draw(frame: &mut Frame<'_>, main: Rect, s: &Snapshot) {
     if !s.workers.is_empty() {
-        fleet::draw(frame, main, s);
-        return;
+        return fleet::draw(frame, main, s);
     }
-    let is_high = area.height >= TALL;
+    let is_high = main.height >= TALL;
     let (tall, stuck) = (is_high && !s.domains.is_empty(), is_high && !s.blockers.is_empty());
     let rows =
         |count: usize, others| u16::try_from(count).unwrap_or(u16::MAX).saturating_add(others);
@@ -65,17 +70,13 @@ fn draw_all(frame: &mut Frame<'_>, s: &Snapshot, message: &str, colors: Colors) 
     ];
     let fourth = if tall || stuck { Constraint::Length(9) } else { Constraint::Fill(1) };
     let mut heights =
-        vec![Constraint::Length(6), Constraint::Length(4), Constraint::Length(6), fourth];
+        vec![Constraint::Length(FIRST), Constraint::Length(SECOND), Constraint::Length(6), fourth];
     heights.extend(below.into_iter().flatten());
     // Neighbours share a border: each panel is one row less than it looks.
     let areas = Layout::vertical(heights).spacing(-1).split(main);
     let [first, second, third, fourth, ref below @ ..] = *areas else { return };
-    let [left, right] = columns(first, 66);
-    panel(frame, left, "process timing", timing(&s.times, &s.finds));
-    panel(frame, right, "overall results", results(&s.cycles, &s.corpus, &s.finds));
-    let [left, right] = columns(second, 50);
-    panel(frame, left, "cycle progress", cycle(&s.turn, &s.corpus, &s.runs, &s.finds));
-    panel(frame, right, "map coverage", coverage(&s.coverage));
+    first_row(frame, first, s);
+    second_row(frame, second, s);
     let [left, right] = columns(third, 50);
     panel(frame, left, "stage progress", stage(&s.turn, &s.runs));
     panel(frame, right, "findings in depth", findings(&s.corpus, &s.coverage, &s.finds));
@@ -102,46 +103,8 @@ fn draw_all(frame: &mut Frame<'_>, s: &Snapshot, message: &str, colors: Colors) 
     }
 }
 
-/// The message, the shares of the time, and whether there are too few cores.
-fn last_line(
-    frame: &mut Frame<'_>,
-    area: Rect,
-    resources: &Resources,
-    message: &str,
-    colors: Colors,
-) {
-    let shares = shares(&resources.shares);
-    let load = resources.load_percent.map_or_else(String::new, |load| format!(" [cpu:{load:.0}%]"));
-    let width = u16::try_from(shares.len() + load.len()).unwrap_or(u16::MAX);
-    let [left, right] =
-        Layout::horizontal([Constraint::Fill(1), Constraint::Length(width)]).spacing(1).areas(area);
-    let style = Style::new().fg(Color::Yellow);
-    let text = fit(message, usize::from(left.width));
-    frame.render_widget(Paragraph::new(Line::styled(text, style)), left);
-    let style = Style::new().fg(Color::Gray);
-    let too_much = resources.is_overloaded() && colors != Colors::CalmLoad;
-    let load_style = if too_much { Style::new().fg(Color::LightRed) } else { style };
-    let line = Line::from(vec![Span::styled(shares, style), Span::styled(load, load_style)]);
-    frame.render_widget(Paragraph::new(line), right);
-}
-
-fn shares(shares: &Shares) -> String {
-    let Shares { target, hand_over, waiting, fuzzer } = shares;
-    // A share that rounds to 0 is left out.
-    let waiting = match waiting {
-        share if *share < 0.5 => String::new(),
-        share => format!(" waiting {share:.0}%"),
-    };
-    match hand_over {
-        Some(share) => {
-            format!("[target {target:.0}% hand-over {share:.0}%{waiting} fuzzer {fuzzer:.0}%]")
-        }
-        None => format!("[target and hand-over {target:.0}%{waiting} fuzzer {fuzzer:.0}%]"),
-    }
-}
-
 /// For a terminal too small for panels.
-fn small(s: &Snapshot) -> Vec<Line<'static>> {
+pub(super) fn small(s: &Snapshot) -> Vec<Line<'static>> {
     let mut lines = vec![
         Line::raw(format!("ffuzz: terminal smaller than {MIN_WIDTH}x{MIN_HEIGHT}")),
         pair("run time", short_time(s.times.run_time_ms / 1000)),
@@ -155,7 +118,7 @@ fn small(s: &Snapshot) -> Vec<Line<'static>> {
 }
 
 /// Two columns that share a border, the left one with `percent` of the width.
-fn columns(area: Rect, percent: u16) -> [Rect; 2] {
+pub(super) fn columns(area: Rect, percent: u16) -> [Rect; 2] {
     Layout::horizontal([Constraint::Percentage(percent), Constraint::Fill(1)])
         .spacing(-1)
         .areas(area)
@@ -168,12 +131,12 @@ fn block(title: &str) -> Block<'static> {
         .title(Span::styled(format!(" {title} "), Style::new().fg(Color::Cyan)))
 }
 
-fn panel(frame: &mut Frame<'_>, area: Rect, title: &str, lines: Vec<Line<'static>>) {
+pub(super) fn panel(frame: &mut Frame<'_>, area: Rect, title: &str, lines: Vec<Line<'static>>) {
     frame.render_widget(Paragraph::new(lines).block(block(title)), area);
 }
 
 /// `name : value`, names right-aligned as AFL has them.
-fn pair(name: &str, value: impl Into<String>) -> Line<'static> {
+pub(super) fn pair(name: &str, value: impl Into<String>) -> Line<'static> {
     Line::from(vec![
         Span::styled(format!("{name:>16} : "), Style::new().fg(Color::Gray)),
         Span::styled(value.into(), Style::new().add_modifier(Modifier::BOLD)),
@@ -186,22 +149,7 @@ fn alarm(name: &str, value: String, on: bool) -> Line<'static> {
     if on { line.patch_style(Style::new().fg(Color::LightRed)) } else { line }
 }
 
-fn heading(setup: &Setup) -> Line<'static> {
-    let mode = if setup.guided_by_domains { " [domains]" } else { "" };
-    let style = Style::new().fg(Color::Yellow).add_modifier(Modifier::BOLD);
-    Line::styled(
-        format!(
-            "ffuzz {} {{{}}} ({}) [{}]{mode}",
-            env!("CARGO_PKG_VERSION"),
-            fit(&setup.instance, 20),
-            fit(&setup.banner, 30),
-            setup.schedule
-        ),
-        style,
-    )
-}
-
-fn timing(times: &Times, finds: &Finds) -> Vec<Line<'static>> {
+pub(super) fn timing(times: &Times, finds: &Finds) -> Vec<Line<'static>> {
     // A resumed campaign does not count the time in between.
     let run_time = times.run_time_ms / 1000;
     let since = |at: u64, never: &str| match at {
@@ -216,7 +164,7 @@ fn timing(times: &Times, finds: &Finds) -> Vec<Line<'static>> {
     ]
 }
 
-fn results(cycles: &Cycles, corpus: &Corpus, finds: &Finds) -> Vec<Line<'static>> {
+pub(super) fn results(cycles: &Cycles, corpus: &Corpus, finds: &Finds) -> Vec<Line<'static>> {
     let crashes = count(finds.saved_crashes);
     vec![
         pair("cycles done", count(cycles.cycles_done)),
@@ -265,7 +213,7 @@ fn stage(turn: &Turn, runs: &Runs) -> Vec<Line<'static>> {
     ]
 }
 
-fn exec_speed(runs: &Runs) -> Line<'static> {
+pub(super) fn exec_speed(runs: &Runs) -> Line<'static> {
     alarm("exec speed", speed(runs), runs.execs_per_sec < 100.0 && runs.execs > 0)
 }
 
@@ -288,7 +236,7 @@ fn speed(runs: &Runs) -> String {
     format!("{}{word} {}{forks}{behind}", rate(runs.execs_per_sec), runs.run_mode)
 }
 
-fn findings(corpus: &Corpus, coverage: &Coverage, finds: &Finds) -> Vec<Line<'static>> {
+pub(super) fn findings(corpus: &Corpus, coverage: &Coverage, finds: &Finds) -> Vec<Line<'static>> {
     let favored = percent(corpus.corpus_favored, corpus.corpus_count);
     let Finds { saved_crashes, total_crashes, saved_hangs, total_timeouts, .. } = finds;
     vec![
@@ -387,7 +335,7 @@ fn mutator_panel(frame: &mut Frame<'_>, area: Rect, mutators: &[MutatorStatus]) 
 
 /// One row per domain: name, keys, best value with its place, last improvement. The last row says how many
 /// do not fit.
-fn domain_panel(frame: &mut Frame<'_>, area: Rect, domains: &[DomainStatus], now: u64) {
+pub(super) fn domain_panel(frame: &mut Frame<'_>, area: Rect, domains: &[DomainStatus], now: u64) {
     let rows = usize::from(area.height.saturating_sub(2));
     let wide = area.width >= WIDE;
     let header = usize::from(wide && rows > 1);
@@ -476,8 +424,12 @@ fn last_moved(d: &DomainStatus, now: u64, room: usize) -> String {
 }
 
 fn narrow_row(index: usize, d: &DomainStatus, now: u64) -> String {
-    let last =
-        d.last.map_or_else(|| "never".to_owned(), |(_, _, at)| short_time(now.saturating_sub(at)));
+    let last = match (d.last, d.best) {
+        (Some((_, _, at)), _) => short_time(now.saturating_sub(at)),
+        // A folder does not tell when.
+        (None, Some(_)) => "-".to_owned(),
+        (None, None) => "never".to_owned(),
+    };
     let best = d.best.map_or_else(|| "-".to_owned(), |(_, value)| value.to_string());
     format!(
         " {:<9} {:>5} {best:>10} {:<15} {last:>6}",

@@ -23,8 +23,8 @@ impl TerminalGuard {
         HOOK.call_once(|| {
             let previous = panic::take_hook();
             panic::set_hook(Box::new(move |info| {
-                // The message must not vanish with the alternate screen.
-                terminal::leave();
+                // The message must not vanish with the alternate screen, now or later.
+                terminal::leave_for_good();
                 stdio::undo();
                 previous(info);
             }));

@@ -5,8 +5,8 @@ use ratatui::layout::{Constraint, Layout, Rect};
 use ratatui::style::{Color, Style};
 use ratatui::text::Line;
 
-use super::super::format::{count, fit, rate, short_time};
-use super::{columns, domain_panel, exec_speed, findings, pair, panel, results, timing};
+use super::overview::{columns, domain_panel, exec_speed, findings, pair, panel, results, timing};
+use crate::format::{count, fit, rate, short_time};
 use ffuzz_event::{Corpus, Runs, Snapshot, WorkerStatus};
 
 /// Maximum number of rows that domains take from the workers' panel.

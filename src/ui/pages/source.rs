@@ -1,0 +1,188 @@
+//! Source files by what of them is not reached, their functions, and the lines of a function.
+
+use ratatui::style::Style;
+use ratatui::text::{Line, Span};
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use super::{DIM, List, NEW, no_answer, untabbed};
+use crate::format::{count, fit, fit_end, percent};
+use crate::screen::facts::Facts;
+
+/// Entries of a question.
+const MOST: u64 = 100;
+/// Lines above the first of a function.
+const ABOVE: u64 = 3;
+
+/// All files.
+pub(super) struct Files<'a> {
+    facts: &'a Facts,
+    files: Vec<File>,
+    why: String,
+}
+
+/// An entry of the answer to `coverage`.
+#[derive(Deserialize)]
+struct File {
+    file: String,
+    /// Reached, and all.
+    lines: [u64; 2],
+    functions: [u64; 2],
+}
+
+/// The functions of a file.
+pub(super) struct Functions<'a> {
+    facts: &'a Facts,
+    file: &'a str,
+    functions: Vec<Function>,
+    why: String,
+}
+
+/// An entry of the answer to `coverage` of a file.
+#[derive(Deserialize)]
+struct Function {
+    function: String,
+    line: u32,
+    entered: bool,
+    inputs: u64,
+    /// Hit, and all.
+    edges: [u64; 2],
+}
+
+/// The file of a row, if it is still there.
+pub(crate) fn file_in_row(facts: &Facts, row: usize) -> Option<String> {
+    Files::of(facts).files.into_iter().nth(row).map(|file| file.file)
+}
+
+/// The entries of an answer that are as expected, or why there are none.
+fn entries<T: for<'a> Deserialize<'a>>(facts: &Facts, question: Value) -> (Vec<T>, String) {
+    match facts.answers.get(question) {
+        Some(Ok(answer)) => {
+            let entries = answer["entries"].as_array().into_iter().flatten();
+            let entries = entries.filter_map(|one| T::deserialize(one).ok()).collect();
+            (entries, "No line of the target is known: build it with ffuzz-cc, or with -g.".into())
+        }
+        other => (Vec::new(), no_answer(other.and_then(Result::err))),
+    }
+}
+
+impl<'a> Files<'a> {
+    pub(super) fn of(facts: &'a Facts) -> Self {
+        let (files, why) = entries(facts, json!({"cmd": "coverage", "limit": MOST}));
+        Self { facts, files, why }
+    }
+}
+
+impl List for Files<'_> {
+    fn header(&self) -> String {
+        " unreached  lines reached      functions  file".into()
+    }
+
+    fn len(&self) -> usize {
+        self.files.len()
+    }
+
+    fn row(&self, index: usize, width: usize) -> Line<'static> {
+        let File { file, lines: [reached, lines], functions: [entered, functions] } =
+            &self.files[index];
+        let row = format!(
+            " {:>9}  {:>5.1} % of {:>6} {:>7} of {:>4}  ",
+            count(lines.saturating_sub(*reached)),
+            percent(*reached, *lines),
+            count(*lines),
+            count(*entered),
+            count(*functions),
+        );
+        let room = width.saturating_sub(row.chars().count());
+        Line::raw(row + &fit_end(file, room))
+    }
+
+    fn text(
+        &self,
+        index: usize,
+        size: (usize, usize),
+        scroll: usize,
+        _is_open: bool,
+    ) -> Vec<Line<'static>> {
+        let Some(file) = self.files.get(index) else { return Vec::new() };
+        let functions = Functions::of(self.facts, &file.file);
+        if functions.functions.is_empty() {
+            return vec![Line::raw(fit(&format!(" {}", functions.why), size.0))];
+        }
+        let mut lines = vec![Line::styled(fit(&functions.header(), size.0), DIM)];
+        let shown = functions.len().min(scroll + size.1.saturating_sub(1));
+        lines.extend((scroll..shown).map(|index| functions.row(index, size.0)));
+        lines
+    }
+
+    fn empty(&self) -> String {
+        self.why.clone()
+    }
+}
+
+impl<'a> Functions<'a> {
+    pub(super) fn of(facts: &'a Facts, file: &'a str) -> Self {
+        let question = json!({"cmd": "coverage", "file": file, "limit": MOST});
+        let (functions, why) = entries(facts, question);
+        Self { facts, file, functions, why }
+    }
+}
+
+impl List for Functions<'_> {
+    fn header(&self) -> String {
+        " edges reached   inputs    line  function".into()
+    }
+
+    fn len(&self) -> usize {
+        self.functions.len()
+    }
+
+    fn row(&self, index: usize, width: usize) -> Line<'static> {
+        let Function { function, line, entered, inputs, edges: [hit, all] } =
+            &self.functions[index];
+        let text = format!(" {hit:>5} of {all:>4} {:>8} {line:>7}  {function}", count(*inputs));
+        Line::styled(fit(&text, width), if *entered { Style::new() } else { DIM })
+    }
+
+    fn text(
+        &self,
+        index: usize,
+        size: (usize, usize),
+        scroll: usize,
+        _is_open: bool,
+    ) -> Vec<Line<'static>> {
+        let Some(function) = self.functions.get(index) else { return Vec::new() };
+        let above = u64::from(function.line).saturating_sub(ABOVE + 1) + scroll as u64;
+        let question = json!({
+            "cmd": "coverage", "file": self.file, "lines": true, "after": above, "limit": size.1,
+        });
+        let answer = match self.facts.answers.get(question) {
+            Some(Ok(answer)) => answer,
+            other => {
+                let text = no_answer(other.and_then(Result::err));
+                return vec![Line::raw(fit(&format!(" {text}"), size.0))];
+            }
+        };
+        let lines = answer["lines"].as_array().into_iter().flatten();
+        lines.filter_map(|line| listed(line, size.0)).take(size.1).collect()
+    }
+
+    fn empty(&self) -> String {
+        self.why.clone()
+    }
+}
+
+/// `[line, state, text]`: the state is the number of inputs, behind `~` if it follows from other lines, or null.
+fn listed(line: &Value, width: usize) -> Option<Line<'static>> {
+    let (number, text) = (line[0].as_u64()?, line[2].as_str()?);
+    let state = line[1].as_str().unwrap_or_default();
+    let inputs = state.trim_start_matches('~').parse().ok().map_or_else(String::new, count);
+    let style = match state {
+        "" => DIM,
+        "0" => super::BAD,
+        state if state.starts_with('~') => Style::new(),
+        _ => NEW,
+    };
+    let rest = fit(&format!("{number:>6} {}", untabbed(text)), width.saturating_sub(8));
+    Some(Line::from(vec![Span::styled(format!(" {inputs:>6} "), style), Span::styled(rest, style)]))
+}

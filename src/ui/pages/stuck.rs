@@ -1,0 +1,244 @@
+//! Places that inputs reach and from which none goes on in some way.
+
+use ratatui::text::Line;
+use serde::Deserialize;
+use serde_json::json;
+
+use super::{DIM, List, STRONG, excerpt, fact, no_answer, window};
+use crate::format::{count, fit, fit_end};
+use crate::screen::facts::Facts;
+use ffuzz_event::BlockedComparison;
+
+/// Entries of a question.
+const MOST: u64 = 60;
+/// Functions that are never entered.
+const MOST_FUNCTIONS: u64 = 100;
+/// Lines of facts above the source.
+const FACTS: usize = 8;
+
+pub(super) struct StuckPlaces<'a> {
+    facts: &'a Facts,
+    places: Vec<BlockedComparison>,
+    /// Why there are none.
+    why: Option<String>,
+}
+
+/// An entry of the answer to `stuck`.
+#[derive(Deserialize)]
+struct Entry {
+    file: String,
+    line: u32,
+    function: String,
+    to_line: u32,
+    outcome: String,
+    behind: Option<u64>,
+    functions_behind: u64,
+    copies: u64,
+    input: Option<String>,
+    comparison: Option<Comparison>,
+}
+
+#[derive(Default, Deserialize)]
+struct Comparison {
+    kind: String,
+    closest: String,
+    bytes: Vec<(usize, usize)>,
+    attempts: u64,
+}
+
+#[derive(Deserialize)]
+struct NeverEntered {
+    function: String,
+    file: String,
+    line: u32,
+    counters: u32,
+    reason: String,
+}
+
+impl From<Entry> for BlockedComparison {
+    fn from(it: Entry) -> Self {
+        let comparison = it.comparison.unwrap_or_default();
+        Self {
+            file: it.file,
+            line: it.line,
+            function: it.function,
+            to: it.to_line,
+            outcome: it.outcome,
+            behind: it.behind,
+            functions: it.functions_behind,
+            copies: it.copies,
+            comparison: comparison.kind,
+            operands: comparison.closest,
+            bytes: comparison.bytes,
+            attempts: comparison.attempts,
+            path: it.input.map(Into::into),
+            ..Self::default()
+        }
+    }
+}
+
+impl<'a> StuckPlaces<'a> {
+    pub(super) fn of(facts: &'a Facts) -> Self {
+        let (places, why) = match facts.knows_stuck {
+            true => (facts.snapshot.blockers.clone(), None),
+            false => asked(facts),
+        };
+        Self { facts, places, why }
+    }
+
+    /// Functions that no input enters.
+    fn functions(&self, size: (usize, usize), is_open: bool) -> Vec<Line<'static>> {
+        if !is_open {
+            return vec![Line::styled(
+                " Enter: functions that no input enters, and who may call them",
+                DIM,
+            )];
+        }
+        let question = json!({"cmd": "never_entered", "limit": MOST_FUNCTIONS});
+        let answer = match self.facts.answers.get(question) {
+            Some(Ok(answer)) => answer,
+            other => {
+                return vec![Line::raw(format!(" {}", no_answer(other.and_then(Result::err))))];
+            }
+        };
+        let mut lines = vec![Line::styled(" edges  called by  function", DIM)];
+        let entries = answer["entries"].as_array().into_iter().flatten();
+        let entries = entries.filter_map(|one| NeverEntered::deserialize(one).ok());
+        lines.extend(entries.map(|it| {
+            let by = match it.reason.as_str() {
+                "caller" => "reached",
+                "pointer" => "pointer",
+                _ => "nobody",
+            };
+            let file = it.file.rsplit('/').next().unwrap_or_default();
+            let place = if it.line > 0 { format!("  {file}:{}", it.line) } else { String::new() };
+            let text = format!(" {:>5}  {by:<9}  {}{place}", it.counters, it.function);
+            Line::raw(fit(&text, size.0))
+        }));
+        if lines.len() == 1 {
+            lines.push(Line::raw(" Every function that the target has was entered."));
+        }
+        lines
+    }
+}
+
+/// The list by an analysis of the folder.
+fn asked(facts: &Facts) -> (Vec<BlockedComparison>, Option<String>) {
+    match facts.answers.get(json!({"cmd": "stuck", "limit": MOST})) {
+        Some(Ok(answer)) => {
+            let entries = answer["entries"].as_array().into_iter().flatten();
+            (entries.filter_map(|one| Entry::deserialize(one).ok()).map(Into::into).collect(), None)
+        }
+        other => (Vec::new(), Some(no_answer(other.and_then(Result::err)))),
+    }
+}
+
+/// `png.c:77`, or the function.
+fn place(it: &BlockedComparison) -> String {
+    match it.file.rsplit('/').next() {
+        Some(file) if !file.is_empty() => format!("{file}:{}", it.line),
+        _ => it.function.clone(),
+    }
+}
+
+/// What decides there, as short as it can be said.
+fn closest(it: &BlockedComparison) -> String {
+    match it.operands.as_str() {
+        "" => it.outcome.clone(),
+        operands => operands.replace(" and ", " "),
+    }
+}
+
+/// `id:000123` of a seed's path.
+fn seed(it: &BlockedComparison) -> String {
+    let name = it.path.as_ref().and_then(|path| path.file_name()).unwrap_or_default();
+    let name = name.to_string_lossy();
+    name.split(',').next().unwrap_or_default().to_owned()
+}
+
+impl List for StuckPlaces<'_> {
+    fn header(&self) -> String {
+        " behind  at                      closest so far               tries  input".into()
+    }
+
+    fn len(&self) -> usize {
+        match (&self.why, self.places.len()) {
+            (Some(_), _) => 0,
+            // One more for functions that are never entered.
+            (None, count) => count + 1,
+        }
+    }
+
+    fn row(&self, index: usize, width: usize) -> Line<'static> {
+        let Some(it) = self.places.get(index) else {
+            let text = match self.places.len() {
+                0 => " No place is known yet.  Functions never entered: Enter",
+                _ => " Functions never entered: Enter",
+            };
+            return Line::styled(text, DIM);
+        };
+        // What is wider than 80 columns goes to the operands.
+        let room = 28 + width.saturating_sub(80);
+        let row = format!(
+            " {:>6}  {:<22}  {:<room$} {:>5}  {:<9}",
+            it.behind.map_or_else(|| "?".into(), count),
+            fit_end(&place(it), 22),
+            fit(&closest(it), room),
+            count(it.attempts),
+            seed(it),
+        );
+        Line::raw(fit(&row, width))
+    }
+
+    fn text(
+        &self,
+        index: usize,
+        size: (usize, usize),
+        scroll: usize,
+        is_open: bool,
+    ) -> Vec<Line<'static>> {
+        let Some(it) = self.places.get(index) else {
+            return window(self.functions(size, is_open), size.1, scroll);
+        };
+        let at = if it.line > 0 { format!("{}:{}", it.file, it.line) } else { it.function.clone() };
+        let bytes = it.bytes.iter().map(|(first, last)| match first == last {
+            true => first.to_string(),
+            false => format!("{first}-{last}"),
+        });
+        let bytes = bytes.collect::<Vec<_>>().join(", ");
+        let behind = match (it.behind, it.functions) {
+            (None, _) => "not known".into(),
+            (Some(edges), 0) => format!("{edges} edges"),
+            (Some(edges), functions) => format!("{edges} edges, also in {functions} functions"),
+        };
+        let copies = if it.copies > 1 { format!(" ({} copies)", it.copies) } else { String::new() };
+        let to = if it.to > 0 { format!(", to line {}", it.to) } else { String::new() };
+        let mut lines = vec![
+            Line::styled(fit_end(&format!(" {at}"), size.0), STRONG),
+            fact("function", &format!("{}{copies}", it.function), size.0),
+            fact("behind", &(behind + &to), size.0),
+            fact("result", &it.outcome, size.0),
+        ];
+        let input = it.path.as_ref().map_or_else(String::new, |it| it.display().to_string());
+        for (name, value) in [
+            ("comparison", &it.comparison),
+            ("closest", &it.operands),
+            ("bytes", &bytes),
+            ("input", &input),
+        ] {
+            lines.extend((!value.is_empty()).then(|| fact(name, value, size.0)));
+        }
+        lines.push(Line::default());
+        lines.extend(excerpt(
+            self.facts,
+            &it.file,
+            it.line,
+            (size.0, size.1.saturating_sub(FACTS + 1)),
+        ));
+        window(lines, size.1, scroll)
+    }
+
+    fn empty(&self) -> String {
+        self.why.clone().unwrap_or_default()
+    }
+}
