@@ -143,14 +143,17 @@ fn engine(out: &Path, llvm: Option<&Llvm>) -> Vec<(String, PathBuf)> {
     let whole = out.join("ffuzz-engine.o");
     let objects = parts.iter().map(|unit| object(out, llvm, unit));
     run(Command::new(compiler(llvm)).args(["-r", "-nostdlib", "-o"]).arg(&whole).args(objects));
-    let main = object(out, llvm, MAIN);
+    let (main, hooks) = (object(out, llvm, MAIN), object(out, llvm, "hooks"));
     let archive = |name: &str, objects: &[&PathBuf]| {
         let path = out.join(name);
         let _ = fs::remove_file(&path);
         run(Command::new("ar").arg("rcsD").arg(&path).args(objects));
         (name.to_owned(), path)
     };
-    vec![archive("libffuzz.a", &[&whole, &main]), archive("libffuzz_no_main.a", &[&whole])]
+    vec![
+        archive("libffuzz.a", &[&whole, &main, &hooks]),
+        archive("libffuzz_no_main.a", &[&whole, &hooks]),
+    ]
 }
 
 /// The runtime for a program that has none: the folder lists what it offers.
