@@ -22,7 +22,8 @@ void __ffuzz_comparisons(void) {} /* the name by which the linker is asked for t
 
 HIDDEN uint8_t ffuzz_foreign_log;
 
-__attribute__((constructor)) static void offer(void) { __ffuzz_log_flag(&ffuzz_foreign_log); }
+/* Before the fork server, which may start early. */
+__attribute__((constructor(3))) static void offer(void) { __ffuzz_log_flag(&ffuzz_foreign_log); }
 
 static struct object objects[MOST_OBJECTS];
 static uint32_t object_count;
@@ -63,17 +64,22 @@ HIDDEN uint32_t ffuzz_site_of(const void *address) {
   return (uint32_t)at;
 }
 
-#define SITE ffuzz_site_of(__builtin_return_address(0))
+#define CALLER __builtin_return_address(0)
+#define SITE ffuzz_site_of(CALLER)
 #define HOW(KIND, BYTES, FLAGS) ((uint32_t)(BYTES) | (uint32_t)(KIND) << 8 | (uint32_t)(FLAGS) << 16)
+
+__attribute__((noinline)) ANY_STACK static void log_integers(const void *caller, uint32_t how, uint64_t a, uint64_t b) {
+  __ffuzz_log_values(ffuzz_site_of(caller), how, a, b);
+}
 
 /* Whether their order or their equality counts is not known. Of constants clang gives the first. */
 #define INTEGERS(BYTES, TYPE)                                                                              \
   void __sanitizer_cov_trace_cmp##BYTES(TYPE a, TYPE b) {                                                  \
-    if (ffuzz_foreign_log) __ffuzz_log_values(SITE, HOW(FFUZZ_LOG_EQUAL, BYTES, 0), a, b);                 \
+    if (ffuzz_foreign_log) log_integers(CALLER, HOW(FFUZZ_LOG_EQUAL, BYTES, 0), a, b);                     \
   }                                                                                                        \
   void __sanitizer_cov_trace_const_cmp##BYTES(TYPE a, TYPE b) {                                            \
     if (ffuzz_foreign_log)                                                                                 \
-      __ffuzz_log_values(SITE, HOW(FFUZZ_LOG_EQUAL, BYTES, FFUZZ_LOG_CONSTANT_A), a, b);                   \
+      log_integers(CALLER, HOW(FFUZZ_LOG_EQUAL, BYTES, FFUZZ_LOG_CONSTANT_A), a, b);                       \
   }
 
 INTEGERS(1, uint8_t)

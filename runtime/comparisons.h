@@ -9,4 +9,11 @@ HIDDEN extern uint8_t ffuzz_foreign_log;
 /* The number of the place that a call returns to: the same in every process, wherever its objects lie. */
 HIDDEN uint32_t ffuzz_site_of(const void *address);
 
+/* Go calls with a stack that is aligned to 8 bytes only. */
+#ifdef __x86_64__
+#define ANY_STACK __attribute__((force_align_arg_pointer))
+#else
+#define ANY_STACK
+#endif
+
 #endif

@@ -28,9 +28,20 @@ static struct module *add_module(uint8_t *start, uint8_t *stop, uint64_t count) 
   return new;
 }
 
+/* Go's compiler puts its counters into clang's section, and its runtime registers them in a thread that it starts before
+ * main: after the fork server. So the section is registered as a whole, with clang's counters. */
+__attribute__((weak)) extern void crosscall2(void); /* of each archive that Go makes */
+extern uint8_t __start___sancov_cntrs[] __attribute__((weak, visibility("hidden")));
+extern uint8_t __stop___sancov_cntrs[] __attribute__((weak, visibility("hidden")));
+static int has_go;
+
+static int is_of_go(const uint8_t *start) {
+  return has_go && start >= __start___sancov_cntrs && start < __stop___sancov_cntrs;
+}
+
 void __sanitizer_cov_8bit_counters_init(uint8_t *start, uint8_t *stop) {
   latest = NULL;
-  if (start >= stop) return;
+  if (start >= stop || is_of_go(start)) return;
   if (ffuzz_frozen) {
     ffuzz_note_late_module(start);
     return;
@@ -65,6 +76,14 @@ void __ffuzz_extra_counters(uint8_t *start, uint8_t *stop) {
 /* After the constructors of clang's coverage, before the fork server starts. */
 __attribute__((constructor(3))) static void register_extra_counters(void) {
   __ffuzz_extra_counters(__start___libfuzzer_extra_counters, __stop___libfuzzer_extra_counters);
+}
+
+__attribute__((constructor(3))) static void register_counters_of_go(void) {
+  if (!crosscall2) return;
+  __sanitizer_cov_8bit_counters_init(__start___sancov_cntrs, __stop___sancov_cntrs);
+  if (latest) latest->count = (uint64_t)(latest->stop - latest->start);
+  latest = NULL;
+  has_go = 1;
 }
 
 static int reserve_guards(void) {

@@ -10,7 +10,7 @@ build=(clang-19 llvm-19-dev lld-19 libclang-rt-19-dev binutils gcc libc6-dev mak
 # Python, and what real builds want.
 tests=(clang-14 libclang-rt-14-dev llvm-14-dev clang-15 llvm-15-dev
   clang-16 libclang-rt-16-dev llvm-16-dev libc++-19-dev afl++ afl++-doc gdb gnuplot-nox mold dpkg-dev
-  cmake ccache musl-tools zlib1g-dev qemu-user libc6-arm64-cross libpython3-dev python3-venv git openssl curl libmagic1 libxml2-utils)
+  cmake ccache musl-tools zlib1g-dev golang-go qemu-user libc6-arm64-cross libpython3-dev python3-venv git openssl curl libmagic1 libxml2-utils)
 # Script below tests/data, what it installs, MB to download and MB on disk.
 servers=('fuzzmanager/server.sh|a FuzzManager server|20|125'
   'pastis/broker.sh|a PASTIS broker|130|525')

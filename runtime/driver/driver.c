@@ -21,6 +21,8 @@
 
 __attribute__((weak)) int LLVMFuzzerInitialize(int *argc, char ***argv);
 
+__attribute__((weak)) extern void crosscall2(void); /* of Go, whose constructor starts threads */
+
 int __afl_sharedmem_fuzzing = 1;
 
 static void run_file(harness *test, const char *path, size_t most) {
@@ -54,12 +56,12 @@ static size_t threads(void) {
 /* Calls the harness's own startup. Children of the fork server have no threads that it leaves, and TestOneInput may wait
  * for one: then the program starts again, with the fork server before the startup, so that each child makes them. */
 static void initialize(int *argc, char ***argv) {
-  if (!LLVMFuzzerInitialize) return;
+  if (!LLVMFuzzerInitialize && !crosscall2) return;
   int is_deferred = getenv("__AFL_DEFER_FORKSRV") && !ffuzz_under_fuzzer && !getenv(FFUZZ_NOT_DEFERRED_ENV);
-  size_t before = is_deferred ? threads() : 0, bytes = ((size_t)*argc + 1) * sizeof(char *);
+  size_t before = is_deferred && !crosscall2 ? threads() : 0, bytes = ((size_t)*argc + 1) * sizeof(char *);
   char **words = is_deferred ? malloc(bytes) : NULL;
   if (words) memcpy(words, *argv, bytes);
-  LLVMFuzzerInitialize(argc, argv);
+  if (LLVMFuzzerInitialize) LLVMFuzzerInitialize(argc, argv);
   if (words && threads() > before && !setenv(FFUZZ_NOT_DEFERRED_ENV, "1", 1)) {
     execv("/proc/self/exe", words);
     unsetenv(FFUZZ_NOT_DEFERRED_ENV);

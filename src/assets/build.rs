@@ -26,7 +26,7 @@ const HEAP: &str = "libffuzz-heap.so";
 /// Stands in for the network.
 const NET: &str = "libffuzz-net.so";
 const OF_INSTRUMENTED: &[&str] =
-    &["selective", "callbacks", "comparisons", "exit-hook", "guards", "wrapped"];
+    &["selective", "callbacks", "comparisons", "exit-hook", "guards", "hooks", "wrapped"];
 /// The pass that includes those of all domains, and serves declared ones.
 const BUILTIN: &str = "builtin";
 
@@ -111,8 +111,8 @@ fn runtime(out: &Path, llvm: Option<&Llvm>) -> Vec<(String, PathBuf)> {
         parts.retain(|unit| unit != STUB && unit != WHERE && !left_out.contains(&unit.as_str()));
         [parts, units("snapshot/"), units("preload/")].concat()
     };
-    // `wrapped` needs the linker of the program.
-    assets.push(preloaded(out, llvm, PRELOAD, &parts(&["wrapped"]), &[], "preload"));
+    // `wrapped` needs the linker of the program, `hooks` is for archives of Go.
+    assets.push(preloaded(out, llvm, PRELOAD, &parts(&["hooks", "wrapped"]), &[], "preload"));
     // Its breakpoints and its handler are those of this processor.
     if cfg!(target_arch = "x86_64") {
         let parts = [parts(OF_INSTRUMENTED), units("native/")].concat();
@@ -137,20 +137,23 @@ fn runtime(out: &Path, llvm: Option<&Llvm>) -> Vec<(String, PathBuf)> {
 /// The runtime and the driver for builds that another compiler links, with `main` and without. One object has all, or a
 /// sanitizer's weak functions would stand for some of ours. `start` and `wrapped` need options of the linker.
 fn engine(out: &Path, llvm: Option<&Llvm>) -> Vec<(String, PathBuf)> {
-    let left_out = [STUB, "start", "wrapped", MAIN];
+    let left_out = [STUB, "start", "hooks", "wrapped", MAIN];
     let mut parts = [units(""), units("snapshot/"), units("driver/")].concat();
     parts.retain(|unit| !left_out.contains(&unit.as_str()));
     let whole = out.join("ffuzz-engine.o");
     let objects = parts.iter().map(|unit| object(out, llvm, unit));
     run(Command::new(compiler(llvm)).args(["-r", "-nostdlib", "-o"]).arg(&whole).args(objects));
-    let main = object(out, llvm, MAIN);
+    let (main, hooks) = (object(out, llvm, MAIN), object(out, llvm, "hooks"));
     let archive = |name: &str, objects: &[&PathBuf]| {
         let path = out.join(name);
         let _ = fs::remove_file(&path);
         run(Command::new("ar").arg("rcsD").arg(&path).args(objects));
         (name.to_owned(), path)
     };
-    vec![archive("libffuzz.a", &[&whole, &main]), archive("libffuzz_no_main.a", &[&whole])]
+    vec![
+        archive("libffuzz.a", &[&whole, &main, &hooks]),
+        archive("libffuzz_no_main.a", &[&whole, &hooks]),
+    ]
 }
 
 /// The runtime for a program that has none: the folder lists what it offers.

@@ -10,6 +10,8 @@ use object::read::{Object, ObjectSection, ReadCache};
 
 /// Section with the addresses of clang's counters, two words for each.
 const TABLE: &str = "__sancov_pcs";
+/// The counters themselves. Go's compiler makes them without the table.
+const COUNTERS: &str = "__sancov_cntrs";
 /// Written by `llvm-passes/ffuzz-domain.hpp`: a line for each source and domain, with the number of its sites.
 const SITES: &str = ".ffuzz_sites";
 /// Written by `llvm-passes/ffuzz-words.hpp`.
@@ -20,10 +22,13 @@ const MOST_TEXT: u64 = 32 << 20;
 /// Lines for the user; none if the file is no program.
 pub(super) fn report(path: &Path, coverage: bool) -> Vec<String> {
     let shown = path.display();
-    let Some(Contents { edges, sites, words }) = read(path) else { return Vec::new() };
+    let Some(Contents { edges, has_counters, sites, words }) = read(path) else {
+        return Vec::new();
+    };
     let mut lines = Vec::new();
     match edges {
         _ if !coverage => {}
+        0 if has_counters => {}
         0 => lines.push(format!(
             "warning: {shown}: no edge is instrumented; compile its sources with ffuzz-cc, too"
         )),
@@ -45,6 +50,7 @@ pub(super) fn report(path: &Path, coverage: bool) -> Vec<String> {
 
 struct Contents {
     edges: u64,
+    has_counters: bool,
     sites: Vec<u8>,
     words: usize,
 }
@@ -56,13 +62,15 @@ fn read(path: &Path) -> Option<Contents> {
     let file = object::File::parse(&cache).ok()?;
     let word = if file.is_64() { 8 } else { 4 };
     let edges = file.section_by_name(TABLE).map_or(0, |section| section.size() / (2 * word));
+    let has_counters = file.section_by_name(COUNTERS).is_some_and(|section| section.size() != 0);
     let text = |name| {
         let section = file.section_by_name(name).filter(|section| section.size() <= MOST_TEXT)?;
         section.data().ok().map(<[u8]>::to_vec)
     };
     let mut words = text(WORDS).and_then(|table| words::parse(&table).ok()).unwrap_or_default();
     words::keep_first(&mut words);
-    Some(Contents { edges, sites: text(SITES).unwrap_or_default(), words: words.len() })
+    let sites = text(SITES).unwrap_or_default();
+    Some(Contents { edges, has_counters, sites, words: words.len() })
 }
 
 /// Sites of each domain in all sources.

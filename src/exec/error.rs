@@ -202,8 +202,8 @@ fn how_to_instrument(kin: Kin) -> &'static str {
         }
         Kin::Go => {
             "a Go program: write a harness, build it with go build -buildmode=c-archive \
-             -gcflags=all=-d=libfuzzer, and link the archive with ffuzz-cc -fsanitize=fuzzer; -n \
-             fuzzes without coverage"
+             -tags=libfuzzer -gcflags=all=-d=libfuzzer, and link the archive with ffuzz-cc \
+             -fsanitize=fuzzer; -n fuzzes without coverage"
         }
     }
 }

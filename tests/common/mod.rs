@@ -632,11 +632,11 @@ pub fn afl_target(source: &str, flags: &str) -> PathBuf {
     build(&["afl-clang-fast"], &[("AFL_QUIET", "1")], source, flags)
 }
 
-/// Fails with the way out if a program of Debian's afl++ is missing.
+/// Fails with the way out if a program is missing that `make test` installs.
 pub fn need(program: &str) {
     let there = Command::new("sh").args(["-c", &format!("command -v {program}")]).output();
     let there = there.is_ok_and(|output| output.status.success());
-    assert!(there, "{program} is not installed: `make test` installs Debian's afl++");
+    assert!(there, "{program} is not installed: `make test` installs it");
 }
 
 /// Fails with the way out if no terminal can be opened, as in a folder that is entered by chroot.

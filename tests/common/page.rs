@@ -30,6 +30,15 @@ pub(crate) fn blocks_before(name: &str, end: &str) -> Vec<Block> {
     parse(page.split_once(end).unwrap_or_else(|| panic!("no {end:?} in {name}")).0)
 }
 
+/// Those of the section with this heading.
+pub(crate) fn blocks_of(name: &str, heading: &str) -> Vec<Block> {
+    let page = fs::read_to_string(repository("docs").join(name)).unwrap();
+    let heading = format!("\n## {heading}\n");
+    let (_, section) =
+        page.split_once(&heading).unwrap_or_else(|| panic!("no {heading:?} in {name}"));
+    parse(section.split("\n## ").next().unwrap())
+}
+
 fn parse(page: &str) -> Vec<Block> {
     let mut parts = page.split("```");
     let mut before = parts.next().unwrap();
@@ -49,7 +58,7 @@ pub(crate) fn follow(dir: &TestDir, blocks: &[Block], clang: &str) {
     install(dir);
     for block in blocks {
         match block.language.as_str() {
-            "c" | "cpp" | "python" | "rust" | "sh" | "toml" => {
+            "c" | "cpp" | "go" | "python" | "rust" | "sh" | "toml" => {
                 dir.write(&block.name, &block.text);
             }
             "console" => commands(dir, &block.text, clang),
@@ -79,7 +88,8 @@ fn install(dir: &TestDir) {
         "picker",
     ];
     let links = commands.map(|command| format!("ffuzz-{command}"));
-    for name in std::iter::once("ffuzz".to_owned()).chain(links) {
+    let names = ["ffuzz".to_owned(), "ffuzz-c++".to_owned(), "cargo-ffuzz".to_owned()];
+    for name in names.into_iter().chain(links) {
         std::os::unix::fs::symlink(ffuzz, dir.path("bin").join(name)).unwrap();
     }
 }

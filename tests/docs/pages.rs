@@ -5,8 +5,8 @@ use crate::common;
 use crate::page;
 use std::fs;
 
-use common::{TestDir, repository};
-use page::{blocks, blocks_before, follow};
+use common::{TestDir, need, repository};
+use page::{blocks, blocks_before, blocks_of, follow};
 
 /// Numbers of blocks and frames are those of one version of clang.
 fn is_right(domain: &str) {
@@ -145,6 +145,46 @@ fn fuzzmanager() {
 #[test]
 fn minimize() {
     follow(&TestDir::new(), &blocks("minimize.md"), "19");
+}
+
+/// Each section of the page about languages needs the seeds and, perhaps, the program of the one about C.
+fn language(headings: &[&str]) {
+    let mut page = blocks_before("languages.md", "\n## ");
+    page.extend(headings.iter().flat_map(|heading| blocks_of("languages.md", heading)));
+    follow(&TestDir::new(), &page, "19");
+}
+
+#[test]
+fn targets_in_c() {
+    language(&["C"]);
+}
+
+#[test]
+fn targets_in_cpp() {
+    language(&["C++"]);
+}
+
+#[test]
+fn targets_in_rust() {
+    language(&["Rust"]);
+}
+
+#[test]
+fn targets_in_go() {
+    need("go");
+    language(&["Go"]);
+}
+
+#[test]
+fn extensions_of_python() {
+    need("/usr/bin/python3-config");
+    language(&["Extensions of Python"]);
+}
+
+#[test]
+#[cfg(target_arch = "x86_64")]
+fn targets_of_any_language_without_source() {
+    language(&["C", "Programs without source"]);
 }
 
 #[test]
