@@ -5,6 +5,7 @@
 
 use std::fs;
 use std::path::Path;
+use std::process::Command;
 
 use super::common::{Finished, TestDir, cache, repository};
 
@@ -71,24 +72,10 @@ pub(crate) fn follow(dir: &TestDir, blocks: &[Block], clang: &str) {
 fn install(dir: &TestDir) {
     let ffuzz = Path::new(env!("CARGO_BIN_EXE_ffuzz"));
     fs::create_dir(dir.path("bin")).unwrap();
-    let commands = [
-        "cc",
-        "showdsf",
-        "showmap",
-        "cmin",
-        "tmin",
-        "whatsup",
-        "plot",
-        "addseeds",
-        "collector",
-        "triage",
-        "merge",
-        "jobs",
-        "tracer",
-        "picker",
-    ];
-    let links = commands.map(|command| format!("ffuzz-{command}"));
-    let names = ["ffuzz".to_owned(), "ffuzz-c++".to_owned(), "cargo-ffuzz".to_owned()];
+    let commands = Command::new(ffuzz).arg("--commands").output().unwrap();
+    let commands = String::from_utf8(commands.stdout).unwrap();
+    let links = commands.lines().map(|command| format!("ffuzz-{command}"));
+    let names = ["ffuzz".to_owned(), "cargo-ffuzz".to_owned()];
     for name in names.into_iter().chain(links) {
         std::os::unix::fs::symlink(ffuzz, dir.path("bin").join(name)).unwrap();
     }
