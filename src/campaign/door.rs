@@ -229,6 +229,8 @@ impl Campaign {
         {
             self.carry_out(next)?;
         }
+        let Self { orders, fuzzer, .. } = self;
+        orders.iter_mut().for_each(|orders| orders.end_preference(fuzzer));
         if self.outside.statistics.is_fuzzing() { self.pause() } else { Ok(()) }
     }
 

@@ -1,17 +1,21 @@
 //! What clients of the control socket want, done between two batches.
 
 use std::collections::VecDeque;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, sync_channel};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use super::CampaignError;
 use super::outside::Outside;
 use super::statistics::Statistics;
 use crate::config::options::{Options, TimeoutSpec};
+use crate::engine::corpus::{SeedId, names};
 use crate::engine::fuzzer::Fuzzer;
 use crate::event::EventBus;
-use crate::fleet::control::{Answer, Command, Control, Deliver, Incoming, Order, Setting};
+use crate::fleet::control::{
+    Answer, Command, Control, Deliver, Incoming, Order, Preference, Setting,
+};
 use crate::mutators::Mutators;
 use crate::sys::stop::Stop;
 
@@ -32,6 +36,8 @@ pub(super) struct Orders {
     waiting: VecDeque<Incoming>,
     /// Until the starting seeds have been run.
     inputs: VecDeque<Order>,
+    /// Some seeds are preferred until then.
+    preferred_until: Option<Instant>,
 }
 
 impl Orders {
@@ -65,6 +71,9 @@ impl Orders {
         self.waiting.extend(self.inbox.try_recv());
         // A pause that was ordered before the first turn begins with it.
         let since_start = statistics.control.paused || !self.inputs.is_empty();
+        if self.preferred_until.is_some_and(|until| Instant::now() >= until) {
+            return true;
+        }
         !self.waiting.is_empty() || (statistics.is_fuzzing() && since_start)
     }
 
@@ -78,6 +87,14 @@ impl Orders {
         let next = self.waiting.pop_front().or_else(|| self.inbox.try_recv().ok())?;
         count(&next, statistics);
         Some(next)
+    }
+
+    /// Ends a preference whose time is over.
+    pub(super) fn end_preference(&mut self, fuzzer: &mut Fuzzer<Mutators>) {
+        if self.preferred_until.is_some_and(|until| Instant::now() >= until) {
+            self.preferred_until = None;
+            fuzzer.scheduler.prefer(Vec::new());
+        }
     }
 
     /// The next while there is nothing else to do, if it comes in a moment.
@@ -134,6 +151,7 @@ impl Orders {
             }
             Ok(Command::Stats) => Ok(Answer::Stats(Box::new(outside.snapshot(fuzzer)))),
             Ok(Command::Set(setting)) => set(setting, options, fuzzer).map(|()| Answer::Done),
+            Ok(Command::Prefer(preference)) => self.prefer(preference, fuzzer, outside),
             Ok(Command::Ask(_)) => {
                 Err("questions are answered on a socket: --control SOCKET, or ffuzz mcp OUT".into())
             }
@@ -142,6 +160,32 @@ impl Orders {
         };
         answer(&order, result, outside);
         None
+    }
+
+    fn prefer(
+        &mut self,
+        preference: &Preference,
+        fuzzer: &mut Fuzzer<Mutators>,
+        outside: &Outside,
+    ) -> Result<Answer, String> {
+        let Preference { inputs, time } = preference;
+        let queue = outside.output.instance_dir().join("queue");
+        let is_own = |path: &Path| {
+            let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+            folder.is_none_or(|folder| folder.canonicalize().ok() == queue.canonicalize().ok())
+        };
+        let seed = |path: &PathBuf| {
+            let name = names::parse(&path.file_name()?.to_string_lossy())?;
+            let id = SeedId(name.id);
+            (is_own(path) && id < fuzzer.corpus.next_id()).then_some(id)
+        };
+        let seeds: Vec<SeedId> = inputs.iter().filter_map(seed).collect();
+        if seeds.is_empty() && !inputs.is_empty() {
+            return Err("none of these inputs is in the queue".into());
+        }
+        self.preferred_until = Some(Instant::now() + *time);
+        fuzzer.scheduler.prefer(seeds);
+        Ok(Answer::Done)
     }
 
     /// Nothing is carried out any more: whoever still waits for an answer gets one.
@@ -165,7 +209,7 @@ impl Orders {
 
 impl From<Receiver<Incoming>> for Orders {
     fn from(inbox: Receiver<Incoming>) -> Self {
-        Self { inbox, waiting: VecDeque::new(), inputs: VecDeque::new() }
+        Self { inbox, waiting: VecDeque::new(), inputs: VecDeque::new(), preferred_until: None }
     }
 }
 

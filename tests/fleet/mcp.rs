@@ -170,6 +170,19 @@ fn a_script_passes_gates_with_three_tools() {
     assert!(again.count() <= 1, "{left}");
     assert_eq!(agent.ask("add_tokens", json!({"tokens": ["one", "two"]})), Ok(json!({"added": 2})));
     assert_eq!(agent.ask("status", json!({})).unwrap()["running"], true);
+    let harness = json!({"function": "LLVMFuzzerTestOneInput", "seconds": 60});
+    let preferred = agent.ask("prefer", harness).unwrap();
+    assert!(preferred["inputs"].as_u64().unwrap() > 0, "{preferred}");
+    for (arguments, cause) in [
+        (json!({}), "give a function or a line"),
+        (json!({"function": "none"}), "no function of the target"),
+        (json!({"line": "ten.c:1"}), "no line with code"),
+        (json!({"function": "LLVMFuzzerTestOneInput", "seconds": 90_000}), "a day"),
+    ] {
+        let refused = agent.ask("prefer", arguments).unwrap_err();
+        assert!(refused.contains(cause), "{refused}");
+    }
+    agent.ask("prefer", json!({"seconds": 0})).unwrap();
     agent.ask("resume", json!({})).unwrap();
     agent.ask("stop", json!({})).unwrap();
     campaign.finish().expect(0);
@@ -216,6 +229,11 @@ fn an_ended_campaign_answers_every_question() {
     assert_eq!((&run["watch"]["reached"], &run["outcome"]), (&json!(true), &json!("ok")), "{run}");
     let run = agent.ask("run_input", json!({"text": "a", "watch": "lines.c:31"})).unwrap();
     assert!(run["watch"]["reached"].is_boolean(), "{run}");
+    let small = agent.ask("minimize", json!({"text": "xxnxx", "watch": "lines.c:18"}));
+    let small =
+        small.or_else(|_| agent.ask("minimize", json!({"text": "nxxxx", "watch": "lines.c:18"})));
+    let small = small.unwrap();
+    assert_eq!((&small["text"], &small["done"]), (&json!("n"), &json!(true)), "{small}");
     let both = agent.ask("compare_inputs", json!({"a": "id:000000", "b": "id:000001"})).unwrap();
     assert!(both["b"]["only_lines"].to_string().contains("lines.c"), "{both}");
     assert_eq!(agent.ask("bugs", json!({})).unwrap()["entries"], json!([]));
@@ -230,6 +248,8 @@ fn an_ended_campaign_answers_every_question() {
         ("run_input", json!({}), "one of data, text and path"),
         ("run_input", json!({"path": "/dev/zero"}), "cannot read"),
         ("stuck", json!({"limit": -1}), "whole number"),
+        ("minimize", json!({"text": "a"}), "say with `watch`"),
+        ("minimize", json!({"text": "a", "watch": "lines.c:18"}), "does not come to that place"),
     ] {
         let refused = agent.ask(tool, arguments.clone()).unwrap_err();
         assert!(refused.contains(cause), "{tool} {arguments}: {refused}");
@@ -277,4 +297,38 @@ fn wrong_use_is_refused() {
     dir.fuzz("-s 1 -E 5", &target("lines.c", "-g -O0"), "").run().expect(0);
     refused("--write out", "needs the control socket", "--control SOCKET");
     refused("--control s out", "--write", "--help");
+}
+
+/// The official client, with a handshake and by the revision that has none.
+#[test]
+fn the_official_client_lists_tools_and_asks() {
+    use rmcp::ServiceExt as _;
+    use rmcp::model::{CallToolRequestParams, ProtocolVersion};
+    use rmcp::service::{ClientLifecycleMode, ClientServiceExt as _};
+    use rmcp::transport::TokioChildProcess;
+
+    let dir = TestDir::with_seed("a");
+    dir.fuzz("-s 1 -E 5", &target("lines.c", "-g -O0"), "").run().expect(0);
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let preferred_versions = vec![ProtocolVersion::V_2026_07_28];
+    for lifecycle in [None, Some(ClientLifecycleMode::Discover { preferred_versions })] {
+        runtime.block_on(async {
+            let mut command = tokio::process::Command::new(env!("CARGO_BIN_EXE_ffuzz"));
+            command.args(["mcp", "out"]).current_dir(dir.path(""));
+            let transport = TokioChildProcess::new(command).unwrap();
+            let client = match lifecycle {
+                None => ().serve(transport).await.unwrap(),
+                Some(mode) => ().serve_with_lifecycle(transport, mode).await.unwrap(),
+            };
+            let tools = client.list_all_tools().await.unwrap();
+            assert!(tools.iter().any(|tool| tool.name == "stuck"), "{tools:?}");
+            let request = CallToolRequestParams::new("status");
+            let status = client.call_tool(request).await.unwrap();
+            assert_eq!(status.is_error, Some(false));
+            assert_eq!(status.structured_content.unwrap()["functions"], json!([1, 3]));
+            let refused = client.call_tool(CallToolRequestParams::new("bug")).await.unwrap();
+            assert_eq!(refused.is_error, Some(true));
+            client.cancel().await.unwrap();
+        });
+    }
 }

@@ -8,6 +8,7 @@ mod favored;
 mod guide;
 pub mod ledger;
 mod pending;
+mod preferred;
 mod weights;
 
 use std::collections::BTreeMap;
@@ -18,6 +19,7 @@ use self::energy::Means;
 use self::favored::{Claimant, EdgeWinners, KeyOwners};
 use self::guide::Guide;
 use self::pending::Pending;
+use self::preferred::Preferred;
 use self::weights::AliasTable;
 use crate::corpus::{Corpus, Seed, SeedId};
 use crate::domain::Domain;
@@ -76,6 +78,7 @@ pub struct Scheduler {
     /// Runs since then.
     runs: u64,
     pending: Pending,
+    preferred: Preferred,
     /// By seed, see [`Scheduler::note_ahead`].
     ahead: Vec<f32>,
     table: AliasTable,
@@ -106,6 +109,7 @@ impl Scheduler {
             stale_weights: true,
             runs: 0,
             pending: Pending::default(),
+            preferred: Preferred::default(),
             ahead: Vec::new(),
             table: AliasTable::default(),
             path_counts: vec![0; paths],
@@ -238,6 +242,11 @@ impl Scheduler {
         self.choices
     }
 
+    /// Gives each other turn to one of these seeds, in their order; to none again if there are none.
+    pub fn prefer(&mut self, seeds: Vec<SeedId>) {
+        self.preferred.set(seeds);
+    }
+
     /// The seed for the next turn; None only if every seed is disabled.
     ///
     /// Under guidance it is decided first whether edges or one of the domains are served. For edges,
@@ -245,6 +254,9 @@ impl Scheduler {
     /// order) and those at both ends of their age. Then one is drawn by weight, and seeds that are not favoured are mostly
     /// skipped.
     pub fn pick(&mut self, corpus: &Corpus, rng: &mut Rng) -> Option<SeedId> {
+        if let Some(id) = self.preferred.pick(corpus) {
+            return Some(id);
+        }
         if self.options.sequential {
             return self.pick_in_order(corpus, rng);
         }

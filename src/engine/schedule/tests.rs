@@ -84,6 +84,20 @@ impl Bench {
 }
 
 #[test]
+fn each_other_turn_is_one_of_preferred_seeds_in_their_order() {
+    let mut bench = Bench::new(ScheduleOptions::default());
+    bench.add_many(4);
+    bench.corpus[SeedId(2)].disabled = true;
+    bench.scheduler.prefer(vec![SeedId(3), SeedId(2), SeedId(1)]);
+    let picked: Vec<u32> = (0..8).filter_map(|_| Some(bench.turn()?.0)).collect();
+    let theirs: Vec<u32> = picked.iter().copied().step_by(2).collect();
+    assert_eq!(theirs, [3, 1, 3, 1], "{picked:?}");
+    bench.scheduler.prefer(Vec::new());
+    let picked: HashSet<u32> = (0..100).filter_map(|_| Some(bench.turn()?.0)).collect();
+    assert!(picked.contains(&0), "{picked:?}");
+}
+
+#[test]
 fn the_cheaper_seed_wins_an_edge_and_the_loser_gives_up_its_trace() {
     let mut bench = Bench::new(ScheduleOptions::default());
     let large = bench.add(100, &[1, 2]);

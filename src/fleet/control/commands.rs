@@ -17,6 +17,10 @@ use ffuzz_sys::file;
 /// Largest input, and the longest line: such an input in base64, and room for the rest.
 pub const LONGEST_INPUT: usize = 1 << 20;
 pub(super) const LONGEST_LINE: usize = 1_400_000;
+/// Inputs that may be preferred, and for how long, by default and at most.
+const MOST_PREFERRED: usize = 1000;
+const PREFERRED_S: u64 = 600;
+const LONGEST_PREFERRED_S: u64 = 86_400;
 /// What a run may be given at least, milliseconds: the limit of `-t`.
 const SHORTEST_TIMEOUT: u64 = 5;
 
@@ -31,6 +35,7 @@ pub enum Command {
     Blockers,
     Stop,
     Set(Setting),
+    Prefer(Preference),
     /// A question about the campaign, as it was asked.
     Ask(Value),
 }
@@ -41,6 +46,14 @@ pub struct Setting {
     pub timeout: Option<Duration>,
     pub schedule: Option<Schedule>,
     pub token: Option<Token>,
+}
+
+/// Inputs of the queue that get each other turn for a time.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct Preference {
+    /// Names of files in the queue, or their paths.
+    pub inputs: Vec<PathBuf>,
+    pub time: Duration,
 }
 
 /// A command as it is written.
@@ -68,6 +81,15 @@ enum CommandWords {
         #[serde(skip_serializing_if = "Option::is_none")]
         token: Option<String>,
     },
+    Prefer {
+        inputs: Vec<PathBuf>,
+        #[serde(default = "preferred_s")]
+        seconds: u64,
+    },
+}
+
+fn preferred_s() -> u64 {
+    PREFERRED_S
 }
 
 /// What the sender takes an input for. It is judged in any case.
@@ -129,6 +151,9 @@ impl Command {
                 schedule: schedule.map(|schedule| schedule.name().to_owned()),
                 token: token.as_ref().map(|token| BASE64_STANDARD.encode(token.bytes())),
             },
+            Self::Prefer(Preference { inputs, time }) => {
+                CommandWords::Prefer { inputs: inputs.clone(), seconds: time.as_secs() }
+            }
         };
         super::line(&NumberedCommand { id, words })
     }
@@ -141,6 +166,15 @@ impl Command {
             CommandWords::Stats => Self::Stats,
             CommandWords::Blockers => Self::Blockers,
             CommandWords::Stop => Self::Stop,
+            CommandWords::Prefer { inputs, seconds } => {
+                if inputs.len() > MOST_PREFERRED {
+                    return Err(format!("more than {MOST_PREFERRED} inputs cannot be preferred"));
+                }
+                if seconds > LONGEST_PREFERRED_S {
+                    return Err(format!("seconds is more than {LONGEST_PREFERRED_S}, a day"));
+                }
+                Self::Prefer(Preference { inputs, time: Duration::from_secs(seconds) })
+            }
             CommandWords::Set { timeout_ms: None, schedule: None, token: None } => {
                 return Err("set needs timeout_ms, schedule or token".into());
             }
@@ -222,6 +256,13 @@ mod tests {
             (r#"{"cmd":"stats","id":7}"#, Command::Stats),
             (r#"{"cmd":"blockers","id":7}"#, Command::Blockers),
             (r#"{"cmd":"stop","id":7}"#, Command::Stop),
+            (
+                r#"{"cmd":"prefer","id":7,"inputs":["id:000003"]}"#,
+                Command::Prefer(Preference {
+                    inputs: vec!["id:000003".into()],
+                    time: Duration::from_secs(600),
+                }),
+            ),
             (r#"{"cmd":"set","id":7,"timeout_ms":5}"#, set(Some(ms(5)), None, None)),
             (
                 r#"{"cmd":"set","id":7,"schedule":"rare","token":"SGk="}"#,
@@ -243,6 +284,8 @@ mod tests {
             ("[7]", None, ""),
             (r#"{"id":7}"#, Some(7), "cmd"),
             (r#"{"id":7,"cmd":"fly"}"#, Some(7), "fly"),
+            (r#"{"id":7,"cmd":"prefer"}"#, Some(7), "inputs"),
+            (r#"{"id":7,"cmd":"prefer","inputs":[],"seconds":86401}"#, Some(7), "a day"),
             (r#"{"id":"7","cmd":"stop"}"#, None, "whole number"),
             (r#"{"id":-7,"cmd":"stop"}"#, None, "whole number"),
             (r#"{"id":7,"cmd":"inject"}"#, Some(7), "either data or path"),

@@ -20,7 +20,7 @@ use std::sync::mpsc::Receiver;
 use serde::Serialize;
 
 pub use client::Client;
-pub use commands::{Command, LONGEST_INPUT, Setting};
+pub use commands::{Command, LONGEST_INPUT, Preference, Setting};
 pub use events::Hello;
 pub use questions::Questions;
 pub use socket::{ControlError, Socket};

@@ -39,6 +39,7 @@ impl Standing {
             | Command::Stats
             | Command::Blockers
             | Command::Stop
+            | Command::Prefer(_)
             | Command::Ask(_) => {}
         }
     }

@@ -31,6 +31,8 @@ const LARGEST: usize = 16_000;
 const USUAL: u64 = 20;
 /// Longest time for the comparisons of new inputs, at one question.
 const LOG_TIME: Duration = Duration::from_secs(10);
+/// Seconds for which inputs are preferred, unless another time is given.
+const PREFERRED_S: u64 = 600;
 /// Places that are known.
 const MOST_STUCK: usize = 200;
 
@@ -97,6 +99,7 @@ impl Analyst {
             "inputs_reaching" => self.inputs_reaching(given),
             "explain_input" => self.explain_input(given),
             "run_input" => self.run_input(given),
+            "minimize" => self.minimize(given),
             "compare_inputs" => self.compare_inputs(given),
             "bugs" => self.bugs(given),
             "bug" => self.bug(given),
@@ -141,6 +144,10 @@ impl Analyst {
 
     fn order(&mut self, tool: &Tool, given: Given<'_>) -> Result<Value, String> {
         let path = given.text("path").map(|path| self.path_of(path)).transpose()?;
+        let preferred = match (tool.name, self.may_write()) {
+            ("prefer", true) => self.preferred(given)?,
+            _ => Vec::new(),
+        };
         let orders = self.orders.as_mut().ok_or("orders are not allowed here")?;
         match tool.name {
             "inject_input" => {
@@ -157,6 +164,11 @@ impl Analyst {
                     orders.order(json!({"cmd": "set", "token": base64(token.as_bytes())}))?;
                 }
                 Ok(json!({"added": tokens.len()}))
+            }
+            "prefer" => {
+                let seconds = given.number("seconds").unwrap_or(PREFERRED_S);
+                orders.order(json!({"cmd": "prefer", "inputs": preferred, "seconds": seconds}))?;
+                Ok(json!({"inputs": preferred.len(), "seconds": seconds}))
             }
             name => orders.order(json!({"cmd": name})),
         }

@@ -1,13 +1,15 @@
 //! What single inputs do.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::Path;
-use std::time::Duration;
+use std::num::NonZeroUsize;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
 use ffuzz_engine::coverage;
 use ffuzz_engine::executor::ExitKind;
+use ffuzz_engine::minimize::tmin::Tmin;
 
 use super::tools::Given;
 use super::{Analyst, Session, USUAL};
@@ -17,6 +19,10 @@ use crate::survey::StuckPlace;
 const MOST_PLACES: usize = 20;
 /// Lines of one input in an answer.
 const MOST_LINES: usize = 500;
+/// Inputs that are preferred.
+const MOST_PREFERRED: usize = 50;
+/// For making an input small.
+const MINIMIZE_TIME: Duration = Duration::from_secs(10);
 /// For inputs that reach a line.
 const SEARCH_TIME: Duration = Duration::from_secs(20);
 
@@ -89,6 +95,78 @@ impl Analyst {
         Ok(answer)
     }
 
+    /// The smallest inputs that reach a function or a line.
+    pub(super) fn preferred(&mut self, given: Given<'_>) -> Result<Vec<PathBuf>, String> {
+        if given.number("seconds") == Some(0) {
+            return Ok(Vec::new());
+        }
+        let session = self.session()?;
+        let counters = match (given.text("function"), given.text("line")) {
+            (Some(name), None) => session.counters_of_function(name)?,
+            (None, Some(line)) => {
+                let (file, line) = line.rsplit_once(':').ok_or("a line is FILE:LINE")?;
+                let number = line.parse().map_err(|_| format!("{line} is no line"))?;
+                session.counters_of(file, number)?
+            }
+            _ => return Err("give a function or a line".into()),
+        };
+        let found = session.survey.inputs_hitting(
+            &mut session.target,
+            &counters,
+            MOST_PREFERRED,
+            SEARCH_TIME,
+        );
+        let found = found.map_err(|error| error.to_string())?;
+        let paths = found.into_iter().filter_map(|number| session.finds.get(number));
+        let paths: Vec<PathBuf> = paths.map(|find| find.path.clone()).collect();
+        match paths.is_empty() {
+            true => Err("no input of the queue reaches it".into()),
+            false => Ok(paths),
+        }
+    }
+
+    pub(super) fn minimize(&mut self, given: Given<'_>) -> Result<Value, String> {
+        let mut best = match given.bytes()? {
+            Some(bytes) => bytes,
+            None => self.bytes_of(given.text("path").unwrap_or_default())?,
+        };
+        let before = best.len();
+        let session = self.session()?;
+        let watch = given.text("watch").map(|watch| session.watch(watch)).transpose()?;
+        let mut shown = |bytes: &[u8]| -> Result<(ExitKind, usize), String> {
+            let run = session.target.observe(bytes).map_err(|error| error.to_string())?;
+            let (exit, edges) = (run.exit, run.edges.to_vec());
+            let far = watch.as_ref().map_or(0, |watch| session.far(watch, &edges));
+            Ok((exit, far))
+        };
+        let wanted = shown(&best)?;
+        if wanted.1 == 0 && (watch.is_some() || wanted.0 == ExitKind::Ok) {
+            return Err(match watch {
+                Some(_) => "the input does not come to that place".into(),
+                None => "the input ends well: say with `watch` what is to stay".into(),
+            });
+        }
+        let (deadline, mut runs) = (Instant::now() + MINIMIZE_TIME, 0_u64);
+        let (mut tmin, mut proposal) = (Tmin::new(&best, NonZeroUsize::MIN), Vec::new());
+        while Instant::now() < deadline && tmin.next(&best, &mut proposal) {
+            runs += 1;
+            let (exit, far) = shown(&proposal)?;
+            if exit == wanted.0 && far >= wanted.1 {
+                std::mem::swap(&mut best, &mut proposal);
+                tmin.accepted();
+            } else {
+                tmin.rejected();
+            }
+        }
+        let is_done = Instant::now() < deadline;
+        let text =
+            String::from_utf8(best.clone()).ok().filter(|text| !text.contains(char::is_control));
+        Ok(json!({
+            "outcome": outcome(wanted.0), "size": [before, best.len()], "runs": runs, "done": is_done,
+            "data": super::base64(&best), "text": text,
+        }))
+    }
+
     pub(super) fn compare_inputs(&mut self, given: Given<'_>) -> Result<Value, String> {
         let [a, b] = ["a", "b"].map(|name| self.bytes_of(given.text(name).unwrap_or_default()));
         let (a, b) = (a?, b?);
@@ -130,6 +208,22 @@ impl Session {
         }
     }
 
+    fn counters_of_function(&mut self, name: &str) -> Result<Vec<u32>, String> {
+        let source = self.source();
+        let files = source.files.iter();
+        let functions = files.flat_map(|file| file.functions.iter().map(move |it| (file, it)));
+        let it = functions.filter(|(_, it)| it.name == name || it.symbol == name);
+        let places: Vec<(String, u32)> =
+            it.map(|(file, it)| (file.path.clone(), it.line)).collect();
+        let counters =
+            places.iter().flat_map(|(file, line)| self.survey.counters_of_line(file, *line));
+        let counters: Vec<u32> = counters.collect();
+        match counters.is_empty() {
+            true => Err(format!("no function of the target is named {name}")),
+            false => Ok(counters),
+        }
+    }
+
     fn watch(&mut self, watch: &str) -> Result<Watch, String> {
         if let Some((file, line)) = watch.rsplit_once(':')
             && let Ok(line) = line.parse::<u32>()
@@ -140,6 +234,21 @@ impl Session {
         Ok(Watch::Place(Box::new(self.place(watch)?)))
     }
 
+    /// How far a run goes at a place: 0 does not come there, 1 does, 2 passes it.
+    fn far(&self, watch: &Watch, edges: &[u8]) -> usize {
+        let is_hit = |counter: &u32| edges.get(*counter as usize).is_some_and(|count| *count > 0);
+        match watch {
+            Watch::Line { counters, .. } => usize::from(counters.iter().any(is_hit)),
+            Watch::Place(one) => {
+                let behind = one.fork.map(|fork| self.survey.frontier().counters_behind(&fork));
+                match behind.unwrap_or_default().iter().any(is_hit) {
+                    true => 2,
+                    false => usize::from(one.counter.as_ref().is_some_and(is_hit)),
+                }
+            }
+        }
+    }
+
     fn watched(&mut self, watch: &Watch, bytes: &[u8], edges: &[u8]) -> Result<Value, String> {
         let is_hit = |counter: &u32| edges.get(*counter as usize).is_some_and(|count| *count > 0);
         let (file, line, mut answer) = match watch {
@@ -147,9 +256,8 @@ impl Session {
                 (file.clone(), *line, json!({"reached": counters.iter().any(is_hit)}))
             }
             Watch::Place(one) => {
-                let behind = one.fork.map(|fork| self.survey.frontier().counters_behind(&fork));
-                let passed = behind.unwrap_or_default().iter().any(is_hit);
-                let reached = passed || one.counter.as_ref().is_some_and(is_hit);
+                let far = self.far(watch, edges);
+                let (reached, passed) = (far > 0, far > 1);
                 let operands = self.operands(bytes, one.comparison.as_ref().map(|it| it.site))?;
                 let answer = json!({"reached": reached, "passed": passed, "operands": operands});
                 (one.place.file.clone(), one.place.line, answer)

@@ -130,6 +130,18 @@ pub const TOOLS: &[Tool] = &[
         ],
     },
     Tool {
+        name: "minimize",
+        description: "Makes an input small that still ends as it does (a crash) or, with `watch`, still comes to that place \
+                      and goes as far there. The campaign does not see it; bugs have a minimized input already.",
+        writes: false,
+        parameters: &[
+            DATA,
+            TEXT,
+            PATH,
+            may("watch", Kind::Text, "id of a stuck place, or FILE:LINE"),
+        ],
+    },
+    Tool {
         name: "compare_inputs",
         description: "Runs two inputs: which lines only one of them reaches.",
         writes: false,
@@ -167,6 +179,17 @@ pub const TOOLS: &[Tool] = &[
         description: "Adds words to the dictionary of the running campaign.",
         writes: true,
         parameters: &[must("tokens", Kind::Texts, "words, each of 1 to 128 bytes")],
+    },
+    Tool {
+        name: "prefer",
+        description: "Gives each other turn of the running campaign to the smallest inputs that reach a function or a line, \
+                      for a while.",
+        writes: true,
+        parameters: &[
+            may("function", Kind::Text, "a function's name"),
+            may("line", Kind::Text, "FILE:LINE"),
+            may("seconds", Kind::Number, "how long, at most a day (600); 0 ends it"),
+        ],
     },
     Tool { name: "pause", description: "Pauses the campaign.", writes: true, parameters: &[] },
     Tool { name: "resume", description: "Goes on after a pause.", writes: true, parameters: &[] },
