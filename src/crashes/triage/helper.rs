@@ -1,4 +1,5 @@
-//! Helper programs for a crash, symbolizers and debuggers: each has a time limit.
+//! Helper programs for a crash, symbolizers and debuggers: each has a time limit. A symbolizer that was silent once is
+//! not used again.
 
 use std::ffi::OsString;
 use std::io;
