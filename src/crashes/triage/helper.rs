@@ -1,5 +1,4 @@
-//! Helper programs for a crash, symbolizers and debuggers: each has a time limit. A symbolizer that was silent once is
-//! not used again.
+//! Helper programs for a crash, symbolizers and debuggers: each has a time limit.
 
 use std::ffi::OsString;
 use std::io;
