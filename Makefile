@@ -165,13 +165,15 @@ libfuzzer-suite: setup-test
 	$(CARGO) test --locked --test libfuzzer -- --nocapture
 
 install: all
-	install -d '$(DESTDIR)$(PREFIX)/bin' '$(DESTDIR)$(PREFIX)/include' '$(DESTDIR)$(PREFIX)/share/doc/ffuzz/domains'
+	install -d '$(DESTDIR)$(PREFIX)/bin' '$(DESTDIR)$(PREFIX)/include' '$(DESTDIR)$(PREFIX)/share/doc/ffuzz/domains' \
+	  '$(DESTDIR)$(PREFIX)/share/doc/ffuzz/internals'
 	install -m 755 $(BIN)/ffuzz '$(DESTDIR)$(PREFIX)/bin/ffuzz'
 	@for name in $$($(BIN)/ffuzz --commands); do ln -sf ffuzz "$(DESTDIR)$(PREFIX)/bin/ffuzz-$$name"; done
 	@ln -sf ffuzz "$(DESTDIR)$(PREFIX)/bin/cargo-ffuzz"
 	install -m 644 runtime/include/*.h include/*.h '$(DESTDIR)$(PREFIX)/include'
 	install -m 644 README.md CHANGELOG.md SECURITY.md LICENSE-MIT LICENSE-APACHE docs/*.md '$(DESTDIR)$(PREFIX)/share/doc/ffuzz'
 	install -m 644 docs/domains/*.md '$(DESTDIR)$(PREFIX)/share/doc/ffuzz/domains'
+	install -m 644 docs/internals/*.md '$(DESTDIR)$(PREFIX)/share/doc/ffuzz/internals'
 	install -m 644 docs/report.schema.json docs/report.png '$(DESTDIR)$(PREFIX)/share/doc/ffuzz'
 	$(BIN)/ffuzz --manuals '$(DESTDIR)$(PREFIX)/share'
 

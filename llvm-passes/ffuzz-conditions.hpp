@@ -4,6 +4,9 @@
 // An input that has the G alone then takes the same path as one that has nothing. The conditions have no
 // effects, because they were computed together; so testing the second one after the first changes nothing but
 // the counters.
+//
+// It runs after the optimiser and before coverage. Second versions that log, and values that are no branch (select),
+// stay as they are.
 #ifndef FFUZZ_CONDITIONS_HPP
 #define FFUZZ_CONDITIONS_HPP
 

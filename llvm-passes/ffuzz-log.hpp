@@ -4,6 +4,9 @@
 // if it is set. So a run without the log pays for at most one test per call, and nothing inside the first version
 // changes. The second version is made before the optimiser, where comparisons are as in the source: later a
 // memcmp of four bytes is a load, a switch a table, and a checksum and the field it is compared with one value.
+//
+// A variadic function enters its second version by a tail call that passes on all arguments. The runtime reads the
+// pointers of calls that only look like a comparison (Lookalikes) by a system call, because they need not be valid.
 #ifndef FFUZZ_LOG_HPP
 #define FFUZZ_LOG_HPP
 

@@ -9,7 +9,12 @@
  * not know the channel never notices; a stock fuzzer never offers one.
  *
  * Who writes what: the fields say so. Nothing the target writes is trusted: the fuzzer checks every
- * offset against the size of the file, once, after the hello, and every index whenever it is used. */
+ * offset against the size of the file, once, after the hello, and every index whenever it is used.
+ *
+ * There is no size to guess, no segment to leak and no limit on the number or size of domains. The runtime puts the
+ * pages of the channel where counters and domain maps already are, so no address changes; inlined updates
+ * (llvm-passes/ffuzz-update.hpp) depend on that. A target without the channel uses AFL's SysV segment (__AFL_SHM_ID),
+ * with the FuzzFactory array after the first 65536 bytes if its hello was 1 to 4. */
 #ifndef FFUZZ_CHANNEL_H
 #define FFUZZ_CHANNEL_H
 

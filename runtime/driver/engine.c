@@ -1,4 +1,5 @@
-/* Fuzzing by a harness that is started by hand: the ffuzz that has linked it does that. */
+/* Fuzzing by a harness that is started by hand: the ffuzz that has linked it does that. As in libFuzzer, the command
+ * line decides between that and a replay of files. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <stdio.h>

@@ -2,6 +2,8 @@
 //!
 //! All their functions come from the table that `init` fills, never from the dynamic linker: every
 //! module exports the same names. What they return is checked and copied here.
+//!
+//! They are loaded with `RTLD_DEEPBIND`.
 
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
 use std::fmt;

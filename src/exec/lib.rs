@@ -3,6 +3,18 @@
 //! [`ForkServer`] implements all versions of AFL's fork server protocol, and offers the channel
 //! (`runtime/channel.h`) through it; [`Direct`] starts a process per run. Both implement
 //! [`Executor`], the only interface for callers.
+//!
+//! | mode | who | how a run is ordered |
+//! |---|---|---|
+//! | `exec` | no fork server | the fuzzer starts each run (`direct.rs`) |
+//! | `pipe` | any AFL target | AFL's words, descriptors 198 and 199 (`forkserver/pipes.rs`, `runtime/forkserver.c`) |
+//! | `fork` | `ffuzz-cc`, no loop | a word in the channel (`forkserver/batches.rs`, `runtime/runs.c`) |
+//! | `snapshot` | `ffuzz-cc`, no loop | batches, restored each time (`forkserver/snapshot.rs`, `runtime/snapshot/`) |
+//! | `persistent` | `ffuzz-cc`, a loop | the child waits for the next input, the fork server for the end of the child |
+//! | `batch` | the same, inputs in shared memory | up to 256 inputs at once |
+//!
+//! [`Executor::run`] takes a batch in every mode. An obstacle to a mode is reported once (`forkserver/notes.rs`), and
+//! the next slower mode is used.
 
 pub mod binary;
 mod blocked;

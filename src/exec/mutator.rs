@@ -3,6 +3,18 @@
 //! A second process of the harness calls them (`runtime/driver/mutations.h`): a mutator that crashes or never returns
 //! costs an input, not the campaign. `LLVMFuzzerMutate` is one step of havoc, which that process requests during a
 //! call.
+//!
+//! A harness offers three things: a persistent loop for the fuzzer, these functions, and a command line
+//! (`runtime/driver/`, `ffuzz libfuzzer`). The target's channel says which functions there are
+//! (`TargetInfo::input_functions`). The campaign then adds one more member to its mutators, after those of the user;
+//! the process starts at its first call and runs no inputs. Each answer is checked against the size of the memory.
+//!
+//! ```text
+//!                        ┌─ loop: TestOneInput on a copy of exactly `size` bytes ─► maps (channel, as every target)
+//! harness ──started as───┤
+//!                        └─ FFUZZ_MUTATOR=fd: CustomMutator, CustomCrossOver ◄─► HarnessMutator (shared memory)
+//!                                 └─ LLVMFuzzerMutate asks back ─► Job::havoc, one change of the engine
+//! ```
 
 use std::ffi::OsString;
 use std::os::fd::AsFd;

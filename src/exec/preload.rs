@@ -1,5 +1,9 @@
 //! The runtime as a library that is loaded into a program before all others (`LD_PRELOAD`), because the program
 //! itself was linked without it.
+//!
+//! That is the case if a library of the program is instrumented and the program is not. The functions that the library
+//! was linked with pass on to this one (`runtime/stub.c`); the fork server starts between the loader and `main`
+//! (`runtime/preload/start.c`).
 
 use std::ffi::OsString;
 use std::fs;

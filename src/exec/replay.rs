@@ -1,5 +1,9 @@
 //! Inputs that a process without a fork server gets before its own: a crash may need what an earlier
 //! process of the same program got before it.
+//!
+//! Three ways: the runtime of `ffuzz-cc` reads files (`runtime/replay.c`), the driver of AFL++ takes words of the
+//! command line, and AFL's loop stops for each input, which in AFL++ 4.20 and later runs below a fork server with
+//! prepared orders.
 
 use std::ffi::OsString;
 use std::fs::{self, File};

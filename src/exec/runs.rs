@@ -3,6 +3,13 @@
 //! Both sides wait for words in shared memory. A target in its persistent loop takes a batch of test
 //! cases and stops at the first that shows something new; one without a loop runs one and ends, or is
 //! restored after each ([`Child::Lasting`]).
+//!
+//! The target compares a run with the virgin map and with a threshold per key, both in pages of the channel that it can
+//! only read; before each hand-over the judge tells the executor what has changed (`Judge::teach`). Nothing new: the
+//! target clears what was touched (`runtime/novelty.c`) and goes on. Something new: it stops with its maps in place,
+//! the judge reads them, and the input runs once more before it is kept. Both sides have the same rule, so a batch
+//! stops at exactly those runs that the judge keeps (`tests/fuzzing/modes.rs`). The number of the case under way is in
+//! shared memory: when the child dies, it names the culprit, and the cases after it go to a new child.
 
 use std::sync::atomic::Ordering;
 use std::time::Duration;

@@ -3,6 +3,11 @@
 //! A hook that a mutator does not have is never called: [`Mutators`] asks [`Mutator::hooks`] once.
 //! Whatever a hook returns is bytes in a buffer of ours by then; how they got there, and what may
 //! be wrong with them, is the business of each kind of mutator.
+//!
+//! [`Mutators`] has them in the user's order, and is the only caller. The fuzzer owns it and sees it as the trait
+//! `ForeignMutators` of the engine; its runner applies `post_process`, `fuzz_send` and `post_run` to every run of every
+//! command. A mutator that is called before and after a run, or makes inputs and processes them, gets them one by one:
+//! otherwise it would see its calls in another order than AFL++ makes them. Others work with batches.
 
 mod chain;
 pub mod fake;

@@ -1,4 +1,7 @@
 //! What a mutator has reached on each seed, for as long as the campaign lives.
+//!
+//! A Killerbeez module works on one seed at a time, in an object that is made for it from the module's own state.
+//! States are kept per module, options and seed in `state.json`, written with the statistics and at the end.
 
 use std::collections::BTreeMap;
 use std::ffi::{CStr, CString};

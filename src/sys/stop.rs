@@ -1,4 +1,7 @@
 //! Requests of the user that arrive as signals.
+//!
+//! [`Stop`] is the one request to end a campaign: a signal, a client's order, or the limit of time, which the campaign
+//! arms for the dry run and again for the time after it.
 
 use std::io;
 use std::sync::Arc;

@@ -1,5 +1,8 @@
 //! Which mutator's code is running: for the last message when a foreign mutator ends the process, and for a
 //! warning when it takes for ever.
+//!
+//! A signal handler and an exit handler name the hook that runs; a thread warns when it does not return. A small
+//! process, forked before any mutator was loaded, names it if this one ends without either (`_exit`, SIGKILL).
 
 use std::sync::atomic::{AtomicPtr, AtomicU8, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Once, OnceLock};

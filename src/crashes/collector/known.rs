@@ -1,5 +1,7 @@
 //! Bugs that the server has: its signatures, downloaded regularly while reports are delivered,
 //! and how many examples of each were sent since.
+//!
+//! The owner of the spool's claim fetches them right before a report is sent, so the counts have one owner.
 
 use std::collections::HashMap;
 use std::path::PathBuf;

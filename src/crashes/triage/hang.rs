@@ -2,6 +2,8 @@
 //!
 //! What that function calls differs between samples, and what calls it is the same, so it is the one
 //! with the loop. Its name distinguishes hangs.
+//!
+//! A hang costs one run: the process is untraced until its time is up, then inspected (`sys::traced`).
 
 use super::frames::{CodeAddress, StackTrace};
 use super::symbols::Symbolizer;

@@ -2,6 +2,20 @@
 //!
 //! The target has no sanitizer and is fast; what it runs on a path of its own is run in the sanitizer builds as well.
 //! So nearly all bugs of the slow builds are found at the speed of the fast one (SAND: Kong, Li, Huang, Su, ICSE 2025).
+//!
+//! ```text
+//! run shown ────────── its edges ─► map_hash ─┐
+//! run of a batch, not shown: the target ──────┴─► path new? ─► Door::inspect ─► each build, one run ─► its judge
+//!   hashes its edges (ffuzz_edges_hash)                                                      ─► crashes/…,+san
+//! ```
+//!
+//! A path is the set of edges that a run hits, as one number; both sides compute the same. The target writes that of
+//! each run it does not show into the channel, so a batch stops for finds only. The fuzzer owns the builds, the set of
+//! paths, and a judge for the crashes of each build; only the door runs them.
+//!
+//! The builds get at most half of the time, or with `-s` an eighth of the runs: a path that comes while there is none
+//! left stays new. Seeds and imports are always run there. A build that cannot be started any more is left out.
+//! The triage beside a campaign gets the first build as its own `-w`.
 
 use std::time::Duration;
 

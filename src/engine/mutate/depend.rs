@@ -3,6 +3,11 @@
 //! Both is found by runs. One changed byte shows which operands follow it (Gan and others, GREYONE, USENIX Security
 //! 2020); a field of some bytes is then solved as if it were linear, written with digits or monotonic (Choi and others,
 //! Grey-box Concolic Testing on Binary Code, ICSE 2019), and by descent on the difference where it is none of these.
+//!
+//! The solvers: length, digits, affine, monotonic, numbers in text with units of their own (addresses, times),
+//! descent; and for up to four bytes the sum of what each of their values adds. Memory and texts are solved as numbers,
+//! four bytes after those that are equal. A number of eight bytes that is made of many bytes, or that was not solved,
+//! is solved as memory.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;

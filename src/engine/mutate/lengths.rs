@@ -3,6 +3,9 @@
 //! [FrameShift](https://arxiv.org/abs/2507.05421)
 //! does: a larger number loses edges, and the same number with as many
 //! bytes more brings them back.
+//!
+//! A child has the lengths of its parent until its own are known. `Buffer` adjusts them with every gap that havoc
+//! or trimming opens or closes; edits of the solvers are made once more with what has to follow them (`with_lengths`).
 
 use std::cmp::Reverse;
 

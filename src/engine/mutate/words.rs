@@ -1,5 +1,9 @@
 //! Words of a program: constants that its code compares its input with, as `ffuzz-cc` has collected them
 //! (`llvm-passes/ffuzz-words.hpp`).
+//!
+//! `exec::words` reads them at the start from the section `.ffuzz_words` of the program and its libraries, or finds
+//! texts in programs of other compilers. They stand in the dictionary beside the tokens of `-x`: half of the draws of a
+//! token are of either.
 
 use std::collections::HashSet;
 

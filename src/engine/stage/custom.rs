@@ -1,5 +1,8 @@
 //! Foreign mutators make inputs: each for as long as havoc, unless it says itself how many it wants to make. Those that
 //! compete with havoc have turns in its place.
+//!
+//! The mutator of a libFuzzer harness competes so: each turn is its own or havoc's, drawn by what either found.
+//! Mutators of AFL's interface run before havoc in each turn, as in AFL++.
 
 use super::batches::run_producer;
 use super::foreign::Foreign;

@@ -1,5 +1,11 @@
 //! Lengths and offsets: which numbers of a seed count other bytes of it is found once for each favored seed, by the
 //! edges of runs (see [`lengths`](crate::mutate::lengths)). Havoc keeps them right from then on.
+//!
+//! A seed that is no text has its search once, by edges alone. Shapes of common formats come first
+//! (`mutate::records`): records that tile the input without a gap are a guess, and a record that holds grows together with
+//! all that it lies in. Then single numbers are tried, those that reach farthest first, and those that were found are
+//! kept right in later runs, so tables of offsets and nested parts are found from the outside in. A bandit draws for
+//! each batch of such a seed whether lengths follow or stay as they are; `state.json` has them for the next process.
 
 use std::collections::HashMap;
 

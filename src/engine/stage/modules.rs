@@ -1,4 +1,6 @@
 //! Mutators whose work on a seed comes after all other stages, and goes on after a restart.
+//!
+//! With `--mutator-only` the campaign is a loop of this stage alone, without an end.
 
 use super::batches::run_producer;
 use super::foreign::Foreign;

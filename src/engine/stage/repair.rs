@@ -1,5 +1,9 @@
 //! Repair of checksums and of what else has to follow other bytes (see [`repair`](crate::mutate::repair)): which
 //! comparisons have such a field, and runs of inputs whose fields are put right.
+//!
+//! A field is found by runs: flipped bytes of the field move one operand; other bytes, or one more at the end, move the
+//! other one. If each of those moves another byte of it by as much, it is a copy, and no field: the program may want
+//! the two to differ.
 
 use std::collections::BTreeSet;
 use std::ops::Range;

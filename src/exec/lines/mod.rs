@@ -3,6 +3,9 @@
 //!
 //! The compiler counts only the blocks from which the others follow. `flow` finds those others in the
 //! machine code, so that lines without a counter are neither reported as reached nor skipped.
+//!
+//! `Executor::modules` gives the file of each part of the edge map. [`LineMap`] takes the counters of runs, and gives
+//! for each line the number of runs that have reached it. Nothing of the file is trusted.
 
 mod flow;
 mod map;

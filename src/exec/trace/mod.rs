@@ -2,6 +2,11 @@
 //!
 //! Breakpoints at the beginnings of the blocks (`blocks`) stop the process; no other build is needed. The
 //! places of a file that the loader maps later are armed as soon as the loader announces it.
+//!
+//! [`Fresh`] runs the process, so delivery, limits and mutators are those of every other run. `sys::breakpoints` stops
+//! it at the places that a [`Watcher`] names, and asks it again whenever the loader announces new code
+//! (`_dl_debug_state`). `choice` says which files are meant, `objects` which ones the loader puts into a process,
+//! `callees` what their calls lead to.
 
 mod code;
 

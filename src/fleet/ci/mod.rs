@@ -3,6 +3,12 @@
 //! Of each harness the known crashes and the corpus are run first, all of them; then the rest of the time is shared by
 //! `shares`. `change` leaves out what a change cannot reach, `archive` carries corpora and crashes from run to run,
 //! `known` tells bugs that somebody knows from new ones. Campaigns, minimizing and triage are processes of `ffuzz`.
+//!
+//! ```text
+//! archive, --corpus, zip beside ─► cmin ─► corpus ─► campaigns in rounds (shares) ─► cmin ─► archive of the next run
+//!                         crashes ─┴► triage ─► bugs ◄─ triage ◄─ crashes ┘
+//! list of known bugs, archive ────────────► new or known ─► crashes::forms: SARIF, JUnit, code quality, Markdown
+//! ```
 
 mod archive;
 mod change;

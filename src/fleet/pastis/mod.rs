@@ -3,6 +3,20 @@
 //! The fuzzer is a separate process and this one a client of its control socket, so whatever the
 //! network does, it does not touch the fuzzing. One loop owns everything; threads that read and write
 //! the network and the socket only hand on.
+//!
+//! ```text
+//! broker ══ link (reader, writer) ─ BrokerEvent ─► Client ── Order ─► Session: package unpacked, ffuzz -j N --control
+//!    ▲                                         │                               kept running (workers::Worker)
+//!    │                                         │  seeds ─► ImportQueue ─► ControlClient ─► inject
+//!    │                                         │  finds ◄─ ControlClient ◄─ FuzzerEvent
+//!    └── outbox (bounded; newest numbers win) ◄┴── ExportQueue (the output folder holds it), Machine, Watcher (alerts)
+//! ```
+//!
+//! The outbox belongs to one connection, and is emptied with it. `KnownInputs` remembers by content what the broker has
+//! shown or was given over this connection: nothing goes back, nothing goes twice, and after a new connection the
+//! folders are read again and what the broker lacks is sent. `ImportQueue` keeps each input until the fuzzer has
+//! answered for it. Each step of that way counts (`event::Injected`, `imports::ImportCount`), and tests compare the
+//! counts.
 
 pub mod alerts;
 mod connection;

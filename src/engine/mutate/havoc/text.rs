@@ -3,6 +3,10 @@
 //!
 //! A word is a run of letters, digits and underscores, or any other single character, with the blanks
 //! behind it. Nothing is parsed in advance: a word is found from a place inside it.
+//!
+//! Two of five changes of a candidate replace, insert, delete or exchange words, with words of the seed, of another
+//! seed or of the dictionary. Some parsers gain by it and others do not, so a bandit draws for each batch of havoc on a
+//! text whether it does (`TextUnit`).
 
 use rand_core::Rng as _;
 

@@ -1,4 +1,8 @@
 //! Operands that are copies of bytes of the input (input-to-state correspondence, see [`edits`]).
+//!
+//! Bytes that decide nothing get others of their kind, as long as the path through the comparisons stays the same. What
+//! an operand is in the colored run tells where its copy stands; the other operand of the plain run is put there, in
+//! every width, order of bytes and spelling. All edits run as usual; those for open comparisons run with a log as well.
 
 use std::collections::{BTreeSet, VecDeque};
 use std::rc::Rc;

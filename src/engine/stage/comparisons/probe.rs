@@ -1,5 +1,14 @@
 //! Operands that are calculated from the input: a probe shows which bytes move them, and solvers by runs flip what is
 //! open (see [`depend`]).
+//!
+//! A changed part that moves no open operand costs one run, others are halved down to bytes. What one kind of change
+//! has shown to decide nothing is one part for the next kind. Deciding bytes stay with the seed, and its children begin
+//! with those that the mutation has not moved. What moves operands that another run of the same input shows to move by
+//! themselves is forgotten. What no changed byte moves may be the length of a part, so single bytes are inserted as
+//! well.
+//!
+//! An input that nothing flips is tried once more with letters at its end. What it fails at gets a quarter of the
+//! attempts the next time.
 
 use std::collections::{HashMap, VecDeque};
 use std::ops::{ControlFlow, Range};

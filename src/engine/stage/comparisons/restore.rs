@@ -1,5 +1,9 @@
 //! Equalities that a change undoes. A program often asks whether two fields are equal, or whether one is what it has
 //! calculated from others, before it comes to what is to be solved: a change of one field has to be followed by the other.
+//!
+//! The equality is found where the two runs part. The changed operand is put where the other one's copy stands, up to eight times
+//! one after the other. Edits, the probe and the attempts of solvers are restored: what had to follow a changed byte is
+//! no byte of its own for the solvers.
 
 use std::iter;
 use std::ops::Range;

@@ -1,4 +1,7 @@
 //! Which comparisons seeds come to and none passes, and from which seed a pass is tried next.
+//!
+//! A site that was tried least comes first, of several the one that fewest seeds come to, from its cheapest seed. Each
+//! is tried twice.
 
 use serde::{Deserialize, Serialize};
 
