@@ -72,6 +72,11 @@ fn the_tour_of_the_readme() {
 }
 
 #[test]
+fn comparisons() {
+    follow(&TestDir::new(), &blocks("comparisons.md"), "19");
+}
+
+#[test]
 fn speed() {
     follow(&TestDir::new(), &blocks("speed.md"), "19");
 }

@@ -14,11 +14,10 @@ pub struct Runs {
     pub execs_per_sec_last_min: f64,
     /// AFL's words, for example `persistent shmem_testcase`, or `default`.
     pub target_mode: String,
-    /// See [`ffuzz_engine::executor::TargetInfo::run_mode`]. Earlier versions wrote it as `rung`.
-    #[serde(alias = "rung")]
+    /// See [`ffuzz_engine::executor::TargetInfo::run_mode`].
     pub run_mode: Cow<'static, str>,
-    /// What came of snapshots, if there were any. Earlier versions wrote it as `put_back`.
-    #[serde(default, alias = "put_back", skip_serializing_if = "Option::is_none")]
+    /// What came of snapshots, if there were any.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub snapshot_runs: Option<SnapshotUse>,
 }
 
