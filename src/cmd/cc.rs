@@ -86,7 +86,7 @@ Variables:
   AFL_LLVM_ALLOWLIST=FILE    coverage for these files and functions only; AFL_LLVM_DENYLIST: not for them
   FFUZZ_CC=VERSION|PATH      which clang [default: the newest from 19 to 14]
   AFL_QUIET=1                print no messages of {program}
-All of them: docs/env-compile.md. Set them for compile and link steps alike.
+All of them: docs/env.md. Set them for compile and link steps alike.
 
 Examples:
   WAYPOINTS=cmp AFL_USE_ASAN=1 {program} -g {file} -o parse

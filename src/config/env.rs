@@ -70,8 +70,8 @@ pub enum VariableStatus {
     Refused,
     /// For the target or its runtime, which inherit it.
     Target,
-    /// For the compiler: see `docs/env-compile.md`.
-    Compiler,
+    /// Set by ffuzz for its own processes, never by a user.
+    Internal,
 }
 
 impl VariableStatus {
@@ -84,12 +84,18 @@ impl VariableStatus {
             Self::Ignored => "ignored",
             Self::Refused => "refused",
             Self::Target => "target",
-            Self::Compiler => "compiler",
+            Self::Internal => "internal",
         }
     }
 }
 
 impl Variable {
+    /// Whether `ffuzz-cc` alone reads it.
+    #[must_use]
+    pub fn is_for_compiler(&self) -> bool {
+        self.command == "cc"
+    }
+
     fn matches(&self, name: &str) -> bool {
         match self.name.strip_suffix('*') {
             Some(prefix) => name.starts_with(prefix),
@@ -257,7 +263,7 @@ impl Environment {
         let mut warnings = Vec::new();
         for (name, _) in self.ours() {
             match find(&name) {
-                Some(v) if v.status == VariableStatus::Ignored => {
+                Some(v) if v.status == VariableStatus::Ignored && !v.is_for_compiler() => {
                     warnings.push(format!("{name} is ignored: {}", v.meaning));
                 }
                 None if !quiet => warnings.push(format!(
@@ -328,7 +334,8 @@ pub fn edit_distance(a: &str, b: &str) -> usize {
 #[must_use]
 pub fn help() -> String {
     let mut text = String::from("Environment variables (all of them: docs/env.md):\n");
-    for v in TABLE.iter().filter(|v| v.status == VariableStatus::Honoured) {
+    let rows = TABLE.iter().filter(|v| v.status == VariableStatus::Honoured);
+    for v in rows.filter(|v| !v.is_for_compiler()) {
         let _ = writeln!(text, "  {:<34} {}", v.name, v.meaning);
     }
     text
@@ -349,37 +356,104 @@ mod tests {
         }
     }
 
+    impl Variable {
+        /// Who has defined it.
+        fn whose(&self) -> &'static str {
+            match self.name {
+                "WAYPOINTS" | "DOMAINS" | "WAYPOINTS_DISABLE_COVERAGE" => "FuzzFactory",
+                name if name.starts_with("AFL_") => "AFL",
+                name if name.starts_with("FFUZZ_") => "ffuzz",
+                _ => "other",
+            }
+        }
+
+        /// Its type, and its default if it has one.
+        fn value(&self) -> String {
+            match (self.kind.word(), self.default) {
+                (kind, "off" | "none") => kind.to_owned(),
+                (kind, default) => format!("{kind} [{default}]"),
+            }
+        }
+    }
+
+    const HEAD: &str = "\
+# Environment variables
+
+This page is generated from the table in `src/config/env/table.rs`. The column *whose* says who has defined a variable:
+AFL and AFL++, FuzzFactory, `ffuzz`, or another tool or convention. A flag is on when its value is not empty; to
+`ffuzz-cc`, when it is set. Brackets show a default. An unknown `AFL_*` or `FFUZZ_*` name prints a warning with the
+nearest known name.
+
+## Run time
+
+The *tools* run a target: `showdsf`, `showmap`, `cmin` and `tmin`. What the *target* reads, it inherits.
+
+| variable | whose | value | read by | meaning |
+|---|---|---|---|---|
+";
+
+    const COMPILE: &str = "
+## Compile time
+
+Set these for compile and link steps alike. [Building targets](building-targets.md) describes lists, words and the
+comparison log; [domains.md](domains.md#use-domains) what `WAYPOINTS` takes. The embedded files are unpacked to
+`$XDG_CACHE_HOME/ffuzz` (or `~/.cache/ffuzz`), mode 0700; to `$TMPDIR/ffuzz-UID` if that is not writable or there is no
+home folder.
+
+| variable | whose | value | meaning |
+|---|---|---|---|
+";
+
+    const WITHOUT: &str = "
+## Without effect
+
+All of them are AFL's. *Accepted*: the purpose is met without it. *Ignored*: not supported, which a warning says.
+*Refused*: starting without its effect would be wrong.
+
+| variable | read by | state | reason |
+|---|---|---|---|
+";
+
+    const INTERNAL: &str = "
+## Internal
+
+The fuzzer and `ffuzz-cc` set these for their own processes. Never set one.
+
+| variable | meaning |
+|---|---|
+";
+
+    /// A table; neighbours that differ in nothing but their names are one row.
+    fn rows(table: &[&Variable], cells: impl Fn(&Variable) -> String) -> String {
+        let mut text = String::new();
+        for same in table.chunk_by(|a, b| cells(a) == cells(b)) {
+            let names: Vec<String> = same.iter().map(|v| format!("`{}`", v.name)).collect();
+            let _ = writeln!(text, "| {} | {} |", names.join(", "), cells(same[0]));
+        }
+        text
+    }
+
     /// The text of `docs/env.md`.
     fn markdown() -> String {
-        let mut text = String::from(
-            "# Environment variables\n\n\
-             This page is generated from the table in `src/config/env/table.rs`. A flag is on when\n\
-             its value is not empty. The *tools* that run a target are `showdsf`, `showmap`, `cmin`\n\
-             and `tmin`.\n\n\
-             - *honoured*: it has the described effect.\n\
-             - *accepted*: it needs no action here.\n\
-             - *ignored*: not supported; it prints a warning.\n\
-             - *refused*: not supported, and starting without it would be wrong.\n\
-             - *target*: for the target, which inherits it.\n\n\
-             An unknown `AFL_*` or `FFUZZ_*` name prints a warning with the nearest known name, unless\n\
-             `AFL_IGNORE_UNKNOWN_ENVS` is set.\n\n\
-             ## Run time\n\n\
-             | variable | kind | default | command | status | meaning |\n|---|---|---|---|---|---|\n",
-        );
-        for v in TABLE.iter().filter(|v| v.status != VariableStatus::Compiler) {
-            let _ = writeln!(
-                text,
-                "| `{}` | {} | {} | {} | {} | {} |",
-                v.name,
-                v.kind.word(),
-                v.default,
-                v.command,
-                v.status.word(),
-                v.meaning
-            );
-        }
-        text.push_str("\n## Compile time\n\nSee [env-compile.md](env-compile.md).\n");
-        text
+        let (internal, users): (Vec<&Variable>, Vec<&Variable>) =
+            TABLE.iter().partition(|v| v.status == VariableStatus::Internal);
+        let (effect, without): (Vec<&Variable>, Vec<&Variable>) = users
+            .into_iter()
+            .partition(|v| [VariableStatus::Honoured, VariableStatus::Target].contains(&v.status));
+        let (compile, run): (Vec<&Variable>, Vec<&Variable>) =
+            effect.into_iter().partition(|v| v.command.starts_with("cc"));
+        let reader = |v: &Variable| match v.status {
+            VariableStatus::Target => "target",
+            _ => v.command,
+        };
+        let run = rows(&run, |v| {
+            format!("{} | {} | {} | {}", v.whose(), v.value(), reader(v), v.meaning)
+        });
+        let compile = rows(&compile, |v| format!("{} | {} | {}", v.whose(), v.value(), v.meaning));
+        let without =
+            rows(&without, |v| format!("{} | {} | {}", v.command, v.status.word(), v.meaning));
+        let internal = rows(&internal, |v| v.meaning.to_owned());
+        format!("{HEAD}{run}{COMPILE}{compile}{WITHOUT}{without}{INTERNAL}{internal}")
     }
 
     #[test]

@@ -1,5 +1,5 @@
-//! `docs/afl-compatibility.md`: every option and variable of AFL++ with its state, made from the
-//! definition of the options, the table of variables and the list of commands.
+//! `docs/afl-compatibility.md`: every option of AFL++ with its state, made from the definition of the options and the
+//! list of commands.
 
 use std::fmt::Write as _;
 
@@ -7,7 +7,6 @@ use clap::CommandFactory;
 
 use crate::cmd::command;
 use crate::cmd::fuzz::args::{Args, Unsupported};
-use crate::config::env::{TABLE, VariableStatus};
 
 /// Options of afl-fuzz 4.22, as its `getopt` has them.
 const LETTERS: &str = "aAbBcCdDeEfFgGhiIlLmMnNoOpPQRsStTUVWXxYzZ";
@@ -27,9 +26,11 @@ const PROGRAMS: &[(&[&str], &str)] = &[
 const HEAD: &str = "\
 # Coming from AFL++
 
-This page is generated from the definitions in `src/cmd` and `src/config/env/table.rs`. An option
-that is *not supported* ends the start with a one-line error. An *ignored* one prints one warning
-that names the alternative.
+This page is generated from the definitions in `src/cmd`. An option that is *not supported* ends the start with a
+one-line error. An *ignored* one prints one warning that names the alternative.
+
+[env.md](env.md) has all variables of AFL++, the [refused and ignored ones](env.md#without-effect) in a table of their
+own.
 
 ";
 
@@ -48,7 +49,7 @@ const DIFFERENCES: &str = "\
 ";
 
 fn page() -> String {
-    format!("{HEAD}{}\n{DIFFERENCES}\n{}\n{}", programs(), options(), variables())
+    format!("{HEAD}{}\n{DIFFERENCES}\n{}", programs(), options())
 }
 
 fn programs() -> String {
@@ -79,19 +80,6 @@ fn options() -> String {
     let mut text = String::from("## Options\n\n| option | state | meaning |\n|---|---|---|\n");
     for (option, meaning, state) in rows {
         let _ = writeln!(text, "| `{option}` | {state} | {} |", meaning.replace('|', "or"));
-    }
-    text
-}
-
-fn variables() -> String {
-    let mut text = String::from(
-        "## Variables\n\n[env.md](env.md) has their defaults and explains the states. \
-         Compile-time variables\nare in [env-compile.md](env-compile.md).\n\n\
-         | variable | state | meaning |\n|---|---|---|\n",
-    );
-    let theirs = TABLE.iter().filter(|v| !v.name.starts_with("FFUZZ_"));
-    for v in theirs.filter(|v| v.status != VariableStatus::Compiler) {
-        let _ = writeln!(text, "| `{}` | {} | {} |", v.name, v.status.word(), v.meaning);
     }
     text
 }
