@@ -267,10 +267,11 @@ fn recipe() -> String {
     hash(&files.iter().map(|file| fs::read(file).unwrap_or_default()).collect::<Vec<_>>())
 }
 
-/// Whether a variable may change what the compiler makes: only those of the fuzzer alone, and those whose names say that
-/// they switch an experiment of it, do not.
+/// Whether a variable may change what the compiler makes: only those that other commands read, and those whose names say
+/// that they switch an experiment of the fuzzer, do not.
 fn is_of_compiler(name: &str) -> bool {
-    let is_of_fuzzer = env::find(name).is_some_and(|row| row.command == "fuzz");
+    let is_cc = |command: &str| command == "cc";
+    let is_of_fuzzer = env::find(name).is_some_and(|row| !row.command.split(", ").any(is_cc));
     !is_of_fuzzer && !name.starts_with("FFUZZ_TRY_")
 }
 
