@@ -1,4 +1,4 @@
-//! Where a corpus is stuck: comparisons that its runs come to, and that always come to the same.
+//! Where a corpus is stuck: comparisons that its runs reach and that always have the same result.
 
 use std::collections::BTreeSet;
 
@@ -7,13 +7,13 @@ use serde::{Deserialize, Serialize};
 
 use super::{Comparison, ComparisonKind, ComparisonLog, Operand};
 
-/// Bytes of an input that are listed for a comparison.
+/// Maximum number of deciding bytes listed for a comparison.
 const MOST_BYTES: usize = 64;
 
-/// Comparisons that are remembered; a program with more has the others without operands.
+/// Maximum number of sites recorded; further sites are ignored.
 const MOST_SITES: usize = 1 << 16;
 
-/// Beyond what runs of a campaign can come to, and far from an overflow.
+/// More than any campaign can count, and far from an overflow.
 const MOST_COUNTED: u64 = 1 << 48;
 
 /// Collects the comparisons of many runs.
@@ -24,31 +24,31 @@ pub struct Blockers {
 
 #[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
 struct Site {
-    /// Number of the last input that came to it, and how many there were.
+    /// Number of the last input that reached the site, and the number of such inputs.
     last: usize,
     inputs: usize,
     attempts: u64,
-    /// None after it came to something else.
+    /// None once a second result was seen.
     blocker: Option<Blocker>,
 }
 
-/// A comparison that always came to the same.
+/// A comparison that always had the same result.
 #[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
 pub struct Blocker {
     pub site: u32,
     pub kind: ComparisonKind,
     pub result: u32,
-    /// How many inputs came to it.
+    /// Number of inputs that reach it.
     pub inputs: usize,
-    /// Runs that solvers have made to change that.
+    /// Runs that solvers have made to change the result.
     pub attempts: u64,
-    /// The operands were not the same each time.
+    /// True if the operands differed between runs.
     pub varies: bool,
-    /// Number of the input whose operands are closest to each other, and how far they are: bits or bytes that differ,
-    /// or the difference of numbers that are ordered.
+    /// Number of the input whose operands are closest to each other, and their distance: the number of differing bits
+    /// or bytes, or the difference of two ordered numbers.
     pub closest: usize,
     pub distance: u64,
-    /// Bytes of that input that are known to move the operands, at most 64.
+    /// Positions in the closest input that are known to change the operands, at most 64.
     pub deciding: BTreeSet<usize>,
     bytes: usize,
     constant: [bool; 2],
@@ -63,12 +63,12 @@ enum Own {
 }
 
 impl Blockers {
-    /// Adds a run of an input, with its number.
+    /// Adds the comparisons of one run. `input` is the number of the input, `bytes` its content.
     pub fn add(&mut self, (input, bytes): (usize, &[u8]), log: ComparisonLog<'_>) {
         let mut last = None;
         for comparison in log.iter() {
             let is_constant = comparison.constant == [true; 2];
-            // A loop over the input may come to the same again and again.
+            // A loop over the input may repeat the same comparison many times.
             let is_same = last.replace(comparison) == Some(comparison);
             if is_constant || is_same || !comparison.is_plausible(bytes) {
                 continue;
@@ -94,27 +94,27 @@ impl Blockers {
         }
     }
 
-    /// False for numbers that no campaign comes to.
+    /// False if a stored count is too high to come from a campaign.
     #[must_use]
     pub fn is_possible(&self) -> bool {
         let most = |site: &Site| (site.inputs as u64).max(site.attempts);
         self.sites.values().all(|site| most(site) <= MOST_COUNTED)
     }
 
-    /// How many comparisons the runs came to.
+    /// Number of distinct sites that the runs reached.
     #[must_use]
     pub fn sites(&self) -> usize {
         self.sites.len()
     }
 
-    /// A solver makes a run to change the result of a comparison.
+    /// Counts one run by which a solver tries to change the result at `site`.
     pub fn note_attempt(&mut self, site: u32) {
         if let Some(site) = self.sites.get_mut(&site) {
             site.attempts += 1;
         }
     }
 
-    /// Takes over the attempts that were counted elsewhere.
+    /// Replaces the attempts of each site by their sum in `others`.
     pub fn take_attempts(&mut self, others: &[&Self]) {
         for (site, own) in &mut self.sites {
             let counted = others.iter().filter_map(|other| other.sites.get(site));
@@ -122,7 +122,7 @@ impl Blockers {
         }
     }
 
-    /// These bytes of the input with this number move the operands of a comparison.
+    /// Records which `bytes` of an input change the operands at `site`. Ignored unless `input` is the closest one.
     pub fn note_bytes(&mut self, site: u32, input: usize, bytes: impl Iterator<Item = usize>) {
         let blocker = self.sites.get_mut(&site).and_then(|site| site.blocker.as_mut());
         if let Some(blocker) = blocker.filter(|blocker| blocker.closest == input) {
@@ -131,14 +131,14 @@ impl Blockers {
         }
     }
 
-    /// A comparison that always came to the same; None if it came to different results, or to none.
+    /// The blocker at `site`; None if the site was never reached or had different results.
     #[must_use]
     pub fn get(&self, site: u32) -> Option<Blocker> {
         self.sites.get(&site).and_then(own)
     }
 
-    /// Those that always came to the same: first those whose operands were never equal, of these those that bytes of an
-    /// input are known to move, then those that more inputs come to. At most `most`.
+    /// The first `most` blockers. Order: operands never equal, deciding bytes known, operands vary, more inputs,
+    /// smaller distance.
     #[must_use]
     pub fn list(&self, most: usize) -> Vec<Blocker> {
         let blocked = |site: &'_ Site| site.blocker.is_some();
@@ -193,7 +193,7 @@ impl Blocker {
         }
     }
 
-    /// As it was in the run of the closest input.
+    /// The comparison as logged in the run of the closest input.
     #[must_use]
     pub fn comparison(&self) -> Comparison<'_> {
         let [a, b] = &self.operands;
@@ -209,7 +209,7 @@ impl Blocker {
         }
     }
 
-    /// Its operands were never equal, or its value never a case.
+    /// True if the operands were never equal, or the value was never a case of the `switch`.
     #[must_use]
     pub fn is_never_equal(&self) -> bool {
         use ComparisonKind::{Equal, Memory, Search, Switch, Text};
@@ -220,7 +220,7 @@ impl Blocker {
         }
     }
 
-    /// In words: what it always or never was.
+    /// Describes the result in words, such as "never equal".
     #[must_use]
     pub fn outcome(&self) -> &'static str {
         use ComparisonKind::{Float, Search, Signed, Switch, Unsigned};
@@ -255,7 +255,7 @@ impl Own {
     }
 }
 
-/// First and last of the numbers that follow each other.
+/// Groups ascending numbers into ranges of consecutive ones, each as (first, last).
 #[must_use]
 pub fn ranges(numbers: impl Iterator<Item = usize>) -> Vec<(usize, usize)> {
     let mut ranges: Vec<(usize, usize)> = Vec::new();

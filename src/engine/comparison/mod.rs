@@ -1,7 +1,7 @@
 //! What a target compares: the log of one run (`runtime/channel.h`, `struct ffuzz_log`).
 //!
-//! Only a run that asks for it has a log, and such a run counts no edges. The target writes it: nothing here trusts
-//! it beyond its bounds.
+//! Only a run that requests a log has one, and such a run counts no edges. The target writes the log, so every
+//! position and length in it is checked.
 
 mod blockers;
 mod results;
@@ -16,26 +16,26 @@ use std::hash::{Hash, Hasher};
 use rustc_hash::FxHasher;
 use serde::{Deserialize, Serialize};
 
-/// Bytes of an entry.
+/// Size of an entry, bytes.
 const ENTRY: usize = 24;
 
-/// What is compared, and how.
+/// The kind of operands and of comparison.
 #[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq, Serialize)]
 pub enum ComparisonKind {
     /// Two integers, `==` or `!=`.
     Equal,
-    /// The order of two integers.
+    /// Two integers, by order.
     Unsigned,
     Signed,
-    /// Two floating-point numbers: 4 bytes, or those of a double.
+    /// Two floating-point numbers: `float` if 4 bytes, otherwise `double`.
     Float,
-    /// An integer with the cases of a `switch`: the second side holds them, 8 bytes each.
+    /// An integer and the cases of a `switch`; the second operand holds the cases, 8 bytes each.
     Switch,
-    /// Blocks of memory; of `memmem` the second is what is looked for.
+    /// Two blocks of memory; for `memmem` the second one is the needle.
     Memory,
-    /// Texts, without the NUL at their end.
+    /// Two strings, without the terminating NUL.
     Text,
-    /// The second text is looked for in the first.
+    /// A search for the second string in the first.
     Search,
 }
 
@@ -57,8 +57,8 @@ impl ComparisonKind {
 pub enum Operand<'a> {
     /// An integer of [`Comparison::bytes`] bytes, or the bits of a floating-point number.
     Value(u64),
-    /// Memory, text, an integer of more than eight bytes (the lowest first) or the cases of a `switch`. As much as was
-    /// logged of it; empty if there was no room.
+    /// Memory, text, an integer of more than eight bytes (little endian) or the cases of a `switch`. Only the logged
+    /// part of them; empty if the log had no room.
     Bytes(&'a [u8]),
 }
 
@@ -68,21 +68,21 @@ pub struct Comparison<'a> {
     /// Its number in the target's table of sites.
     pub site: u32,
     pub kind: ComparisonKind,
-    /// Bytes of an integer or floating-point number, 1 to 16.
+    /// Size of an integer or floating-point number, 1 to 16 bytes; 0 for memory and text.
     pub bytes: usize,
-    /// The first, the second side is a constant of the program.
+    /// For each operand: true if it is a constant of the program.
     pub constant: [bool; 2],
-    /// Large and small letters are the same.
+    /// True if upper and lower case compare equal.
     pub ignores_case: bool,
-    /// A call whose form is that of a comparison, but which may be something else.
+    /// True for a call that has the signature of a comparison function but may be something else.
     pub is_guess: bool,
     pub a: Operand<'a>,
     pub b: Operand<'a>,
 }
 
 impl Comparison<'_> {
-    /// False for a call that only looks like a comparison: the memory that one of its pointers leads to is neither a
-    /// constant, nor a text, nor a part of the input.
+    /// False for a guess ([`Comparison::is_guess`]) with an operand that is neither constant, nor text, nor part of
+    /// the input.
     #[must_use]
     pub fn is_plausible(&self, input: &[u8]) -> bool {
         let is_text =
@@ -96,8 +96,8 @@ impl Comparison<'_> {
         !self.is_guess || (self.constant[0] || is_of(self.a)) && (self.constant[1] || is_of(self.b))
     }
 
-    /// What solvers tell comparisons apart by: its site, and of memory or texts of which one is a constant of the program
-    /// that constant as well. A function that compares is often called with many of them.
+    /// Key by which solvers distinguish comparisons: the site, plus the constant if exactly one operand is constant
+    /// memory or text. Many constants may be compared at one site, for instance in a helper function.
     #[must_use]
     pub fn key(&self) -> u32 {
         let constant = match (self.constant, self.a, self.b) {
@@ -110,8 +110,7 @@ impl Comparison<'_> {
         (hasher.finish() >> 32) as u32
     }
 
-    /// What the program does next depends on this, and not on the operands: whether they are equal, their order, or
-    /// the case of a `switch`.
+    /// The result on which the program branches: equality, order, or the index of the `switch` case.
     #[must_use]
     pub fn result(&self) -> u32 {
         match (self.a, self.b) {
@@ -149,8 +148,8 @@ impl Comparison<'_> {
     }
 }
 
-/// The comparisons of a run, in order. A site in a loop has its first 16 occurrences, then those whose number is a
-/// power of two.
+/// The comparisons of a run, in order. A site in a loop is logged for its first 16 occurrences, then for those whose
+/// number is a power of two.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct ComparisonLog<'a> {
     entries: &'a [u8],
@@ -160,7 +159,7 @@ pub struct ComparisonLog<'a> {
 }
 
 impl<'a> ComparisonLog<'a> {
-    /// `entries`: 24 bytes each. `is_cut`: there were more than had room.
+    /// `entries`: 24 bytes each. `is_cut`: the log was too small for the run.
     #[must_use]
     pub fn new(entries: &'a [u8], arena: &'a [u8], is_cut: bool) -> Self {
         Self { entries, arena, is_cut, is_partial: false }
@@ -176,28 +175,27 @@ impl<'a> ComparisonLog<'a> {
         self.len() == 0
     }
 
-    /// The run compared more than had room.
+    /// True if the log was too small for all comparisons of the run.
     #[must_use]
     pub fn is_cut(&self) -> bool {
         self.is_cut
     }
 
-    /// It is one of AFL++: integers that are equal are left out, and of memory more is logged than is compared. So a
-    /// comparison that is missing may have come to something new.
+    /// True for a log of AFL++: it omits equal integers, and holds more memory than the target compares. A missing
+    /// comparison may therefore have a new result.
     #[must_use]
     pub fn is_partial(&self) -> bool {
         self.is_partial
     }
 
-    /// A copy.
     #[must_use]
     pub(crate) fn own_copy(&self) -> OwnLog {
         let (entries, arena) = (self.entries.to_vec(), self.arena.to_vec());
         OwnLog { entries, arena, is_cut: self.is_cut, is_partial: self.is_partial }
     }
 
-    /// A hash of what was compared, in which order and with which results, but not of the operands. Two runs with the
-    /// same one have taken the same path, as far as comparisons decide it.
+    /// Hash of the sites and results in order, without the operands. Two runs with the same hash have taken the same
+    /// path, as far as comparisons decide it.
     #[must_use]
     pub fn path(&self) -> u64 {
         let mut hasher = FxHasher::default();
@@ -205,14 +203,14 @@ impl<'a> ComparisonLog<'a> {
         hasher.finish()
     }
 
-    /// Those that can be understood.
+    /// Iterates over the valid entries; malformed ones are skipped.
     pub fn iter(&self) -> impl Iterator<Item = Comparison<'a>> + use<'a> {
         let arena = self.arena;
         self.entries.chunks_exact(ENTRY).filter_map(move |entry| comparison(entry, arena))
     }
 }
 
-/// A log that is made by hand: for a target that is no process, or from a log of another form.
+/// An owned log: for a target that is not a process, or converted from another format.
 #[derive(Clone, Debug, Default)]
 pub struct OwnLog {
     entries: Vec<u8>,
@@ -223,7 +221,7 @@ pub struct OwnLog {
 
 #[cfg(test)]
 impl OwnLog {
-    /// Equalities of two integers of four bytes: site and operands.
+    /// A log of `Equal` comparisons of 4-byte integers, each given as (site, a, b).
     pub(crate) fn of_equalities(entries: &[(u32, u64, u64)]) -> Self {
         let mut log = Self::default();
         for (site, a, b) in entries {
@@ -246,27 +244,27 @@ impl OwnLog {
         self.is_cut = false;
     }
 
-    /// Leaves out the rest of a run, see [`ComparisonLog::is_cut`].
+    /// Marks the log as incomplete, see [`ComparisonLog::is_cut`].
     pub fn cut(&mut self) {
         self.is_cut = true;
     }
 
-    /// Two integers of `bytes` bytes, at most 8; the second one is a constant of the program.
+    /// Adds two integers of `bytes` bytes, at most 8; `b` is a constant of the program.
     pub fn add_integers(&mut self, site: u32, kind: ComparisonKind, bytes: u8, a: u64, b: u64) {
         self.add(site, u32::from(bytes) | (kind as u32) << 8 | 2 << 16, [a, b]);
     }
 
-    /// The same, of which neither is a constant.
+    /// Adds two integers of `bytes` bytes, at most 8; neither is a constant.
     pub fn add_variables(&mut self, site: u32, kind: ComparisonKind, bytes: u8, a: u64, b: u64) {
         self.add(site, u32::from(bytes) | (kind as u32) << 8, [a, b]);
     }
 
-    /// Memory or texts.
+    /// Adds two blocks of memory or two strings.
     pub fn add_bytes(&mut self, site: u32, kind: ComparisonKind, a: &[u8], b: &[u8]) {
         self.add_long_integers(site, kind, 0, [a, b]);
     }
 
-    /// Integers of more than eight bytes, the lowest byte first.
+    /// Adds two integers of more than eight bytes, little endian.
     pub fn add_long_integers(
         &mut self,
         site: u32,
@@ -357,7 +355,7 @@ mod tests {
         assert_eq!((seen[1].a, seen[1].b), (bytes(0..3), bytes(3..5)));
         assert_eq!((seen[2].a, seen[2].b), (Operand::Value(0x41), bytes(8..24)));
         assert_eq!((seen[3].a, seen[3].bytes), (bytes(8..24), 16));
-        // What lies outside is empty.
+        // An operand outside the arena is empty.
         assert_eq!((seen[4].b, seen[4].ignores_case), (Operand::Bytes(&[]), true));
     }
 
@@ -373,7 +371,7 @@ mod tests {
         assert_eq!(key(2, input, value), key(2, name, value));
         assert_eq!(key(2, input, value), key(1, value, input), "on either side");
         assert_ne!(key(2, input, value), key(2, input, name));
-        // Of two constants, or none, the site says all.
+        // With two constants or none, the key is the site.
         assert_eq!([key(0, input, value), key(3, input, name)], [7, 7]);
         let numbers = entry(9, 4 | 2 << 16, 1, 2);
         assert_eq!(ComparisonLog::new(&numbers, arena, false).iter().next().unwrap().key(), 9);

@@ -1,4 +1,4 @@
-//! What comparisons have come to, by site and occurrence.
+//! Results of comparisons so far, by site and occurrence.
 
 use std::cmp::Ordering;
 use std::hash::{Hash, Hasher};
@@ -8,20 +8,20 @@ use serde::{Deserialize, Serialize};
 
 use super::{Comparison, ComparisonKind, ComparisonLog};
 
-/// A comparison of a run, also in another run.
+/// Identifies a comparison across runs.
 #[derive(Clone, Copy, Debug, Deserialize, Eq, Hash, Ord, PartialEq, PartialOrd, Serialize)]
 pub struct Place {
     pub site: u32,
     /// See [`Comparison::key`]; 0 in the state of an older version.
     #[serde(default)]
     pub key: u32,
-    /// How many with this key stand before it in the log.
+    /// Number of comparisons with the same key before it in the log.
     pub occurrence: u32,
 }
 
 #[cfg(test)]
 impl Place {
-    /// Of numbers.
+    /// A comparison of numbers: its key is the site.
     pub(crate) const fn new(site: u32, occurrence: u32) -> Self {
         Self { site, key: site, occurrence }
     }
@@ -42,26 +42,26 @@ impl Occurrences {
     }
 }
 
-/// How many comparisons of each site a run has logged. In a log that leaves out integers that are equal, this shows
-/// that one has come to be equal.
+/// Number of comparisons that a run has logged at each site. If the log omits equal integers, a missing comparison
+/// shows that its operands are now equal.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct SiteCounts {
     /// By site and result.
     counts: HashMap<(u32, u32), u32>,
-    /// Those of numbers: how many.
+    /// Number of comparisons of numbers, by site.
     numbers: HashMap<u32, u32>,
 }
 
 /// Why a comparison is missing in the log of another run.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Missing {
-    /// It is not.
+    /// It is not missing.
     Not,
-    /// It has come to be equal: nothing else is different.
+    /// Its operands are now equal: no other site has changed.
     Equal,
-    /// It has, or the run did not come to it: there are others that were not there before.
+    /// Equal or not reached: the other run has comparisons that this one lacks.
     EqualOrUnreached,
-    /// The same, and others are missing as well.
+    /// Equal or not reached: comparisons of other sites are missing as well.
     Unknown,
 }
 
@@ -77,9 +77,9 @@ impl SiteCounts {
         counts
     }
 
-    /// Whether a comparison of this site is missing in another run.
+    /// Why a comparison of `site` is missing in the run `other`.
     pub(crate) fn missing(&self, other: &Self, site: u32) -> Missing {
-        // Memory and texts are never left out.
+        // Only numbers are omitted from a log, memory and text never.
         if self.numbers.get(&site) <= other.numbers.get(&site) {
             return Missing::Not;
         }
@@ -92,41 +92,41 @@ impl SiteCounts {
         }
     }
 
-    /// It has something that another run has not, apart from this site.
+    /// True if this run has a comparison that `other` lacks at any site but `except`.
     fn has_more(&self, other: &Self, except: u32) -> bool {
         let mut others = self.counts.iter().filter(|((site, _), _)| *site != except);
         others.any(|(key, count)| other.counts.get(key) < Some(count))
     }
 }
 
-/// What comparisons have come to so far: those of a key, and of each of its first occurrences. A keyword that is
-/// compared in a loop is passed letter by letter so.
+/// Results so far, for each key and for each of its first occurrences. Separate occurrences allow a keyword that is
+/// compared in a loop to be solved letter by letter.
 #[derive(Clone, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
 #[serde(default)]
 pub struct Results {
     keys: HashMap<u32, Vec<u32>>,
     #[serde(with = "pairs")]
     places: HashMap<Place, Vec<u32>>,
-    /// How often solvers have failed.
+    /// Number of times that solvers have failed.
     #[serde(with = "pairs")]
     failures: HashMap<Place, u32>,
-    /// How many inputs were edited for it without effect.
+    /// Number of inputs edited for the place without effect.
     #[serde(with = "pairs")]
     fruitless: HashMap<Place, u32>,
-    /// Hashes of inputs from which it was made equal, see [`Results::learn_equal`].
+    /// Hashes of the inputs from which the place was made equal, see [`Results::learn_equal`].
     #[serde(with = "pairs")]
     equal: HashMap<Place, Vec<u64>>,
 }
 
 impl Results {
-    /// Different results of one key that are distinguished.
+    /// Maximum number of distinct results recorded for a key or place.
     const MOST: usize = 64;
-    /// Occurrences of one key that are distinguished.
+    /// Number of occurrences of a key that have results of their own.
     const MOST_OCCURRENCES: u32 = 16;
-    /// Inputs from which a comparison is made equal, if logs do not show that.
+    /// Number of inputs from which a comparison is made equal before that counts as a result, if logs do not show it.
     const MOST_EQUAL: usize = 4;
 
-    /// Adds those of a run. True if a key came to something new.
+    /// Adds the results of a run. Returns true if a key has a new one.
     pub fn learn(&mut self, log: ComparisonLog<'_>) -> bool {
         let (mut is_new, mut occurrences) = (false, Occurrences::default());
         for comparison in log.iter() {
@@ -144,7 +144,7 @@ impl Results {
         is_new
     }
 
-    /// Adds what a key came to, of no occurrence.
+    /// Adds a result of a key, without an occurrence.
     pub(crate) fn learn_key(&mut self, key: u32, result: u32) {
         let known = self.keys.entry(key).or_default();
         if known.len() < Self::MOST && !known.contains(&result) {
@@ -152,14 +152,15 @@ impl Results {
         }
     }
 
-    /// How many results of a key are known.
+    /// Number of known results of a key.
     #[must_use]
     pub(crate) fn seen(&self, key: u32) -> usize {
         self.keys.get(&key).map_or(0, Vec::len)
     }
 
-    /// A comparison that is not in the log has come to be equal. It stays open at first: others may have to flip at
-    /// once, and the log does not show that it was right before.
+    /// Records that a comparison missing in the log was made equal in an input derived from `from`. The place stays
+    /// open until `MOST_EQUAL` inputs have done so: others may have to flip at the same time, and the log does not
+    /// show whether it was equal before.
     pub(crate) fn learn_equal(&mut self, place: Place, kind: ComparisonKind, from: &[u8]) {
         let (inputs, from) = (self.equal.entry(place).or_default(), hash(from));
         if !inputs.contains(&from) {
@@ -180,18 +181,18 @@ impl Results {
         }
     }
 
-    /// It was made equal from this input.
+    /// True if the place was made equal in an input derived from `from`.
     pub(crate) fn was_made_equal(&self, place: Place, from: &[u8]) -> bool {
         self.equal.get(&place).is_some_and(|inputs| inputs.contains(&hash(from)))
     }
 
-    /// A key that always came to the same.
+    /// True if fewer than two results of the key are known.
     #[must_use]
     pub(crate) fn is_one_sided(&self, key: u32) -> bool {
         self.keys.get(&key).is_none_or(|results| results.len() < 2)
     }
 
-    /// It always came to the same: its key did, or this occurrence of it.
+    /// True if the key, or this occurrence of it, has had at most one result.
     #[must_use]
     pub fn is_open(&self, place: Place, kind: ComparisonKind) -> bool {
         let is_told = tells_occurrences(kind) && place.occurrence < Self::MOST_OCCURRENCES;
@@ -199,7 +200,7 @@ impl Results {
         self.is_one_sided(place.key) || (is_told && known())
     }
 
-    /// A solver has failed to flip it.
+    /// Counts one failure of a solver to flip the comparison.
     pub fn failed(&mut self, place: Place) {
         *self.failures.entry(place).or_default() += 1;
     }
@@ -213,17 +214,17 @@ impl Results {
         self.failures.get(&place).copied().unwrap_or(0)
     }
 
-    /// The edits of an input have not flipped it, as far as a log shows that.
+    /// Counts an input whose edits did not flip the comparison, as far as the log shows.
     pub(crate) fn had_no_effect(&mut self, place: Place) {
         *self.fruitless.entry(place).or_default() += 1;
     }
 
-    /// How many inputs were edited for it without effect.
+    /// Number of inputs edited for the place without effect.
     pub(crate) fn edits_without_effect(&self, place: Place) -> u32 {
         self.fruitless.get(&place).copied().unwrap_or(0)
     }
 
-    /// What it came to.
+    /// The known results of the place; those of its key if that has fewer than two, or the place has none.
     #[must_use]
     pub fn of(&self, place: Place) -> &[u32] {
         let of_key = || self.keys.get(&place.key);
@@ -233,7 +234,7 @@ impl Results {
     }
 }
 
-/// Maps by place as lists of pairs: JSON has only texts as keys.
+/// Serializes maps by place as lists of pairs, because JSON keys must be strings.
 mod pairs {
     use rustc_hash::FxHashMap;
     use serde::{Deserialize, Deserializer, Serialize, Serializer};
@@ -260,7 +261,8 @@ fn hash(input: &[u8]) -> u64 {
     hasher.finish()
 }
 
-/// In a loop over the input, what is in order at one time says nothing about another time.
+/// True if occurrences have results of their own. Not for orders: in a loop over the input, an order in one iteration
+/// says nothing about another.
 fn tells_occurrences(kind: ComparisonKind) -> bool {
     use ComparisonKind::{Equal, Memory, Search, Text};
     matches!(kind, Equal | Memory | Search | Text)
@@ -289,10 +291,10 @@ mod tests {
             (&[1, 2, 2, 100][..], 2, Missing::Not),
             (&[1, 2, 100], 2, Missing::Equal),
             (&[2, 2, 100], 1, Missing::Equal),
-            // An end before it, at what was equal until now, looks the same.
+            // A run that ends earlier, at a comparison that was equal before, looks the same.
             (&[2, 2, 3, 100], 1, Missing::EqualOrUnreached),
             (&[2, 100], 1, Missing::Unknown),
-            // What is always logged was not come to.
+            // Memory is always logged, so the run did not reach it.
             (&[1, 2, 2], 100, Missing::Not),
         ] {
             assert_eq!(base.missing(&counts(others), site), expected, "{others:?}");

@@ -4,10 +4,10 @@ use std::fmt;
 
 use super::{Comparison, ComparisonKind, Operand};
 
-/// Cases of a `switch` that are shown.
+/// Maximum number of `switch` cases shown.
 const MOST_CASES: usize = 16;
 
-/// Both operands, as people read them.
+/// Formats both operands for display.
 impl fmt::Display for Comparison<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let side = |operand: &Operand<'_>, constant: bool| {
@@ -32,7 +32,7 @@ fn between(comparison: &Comparison<'_>) -> &'static str {
     }
 }
 
-/// With its letters, if it has some.
+/// Formats a number in hex, followed by its bytes as text if they are printable; floats in decimal.
 fn number(value: u64, comparison: &Comparison<'_>) -> String {
     match (comparison.kind, comparison.bytes) {
         (ComparisonKind::Float, 4) => format!("{:?}", f32::from_bits(value as u32)),
