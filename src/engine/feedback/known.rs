@@ -1,4 +1,4 @@
-//! What runs of a program have shown so far, as a value that can be stored and joined with others.
+//! Knowledge about a program from all runs so far, as a value that can be stored and joined with others.
 //!
 //! Joining is commutative, associative and idempotent, so the states of any number of machines can be
 //! joined in any order, and twice. No I/O, no clock.
@@ -14,13 +14,13 @@ use crate::executor::{ExitKind, Observation};
 /// A file whose edges are part of the map.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Part {
-    /// The last part of its path. Compared only where builds differ: a copy is the same program.
+    /// File name. Compared only if builds differ: a copy under another name is the same program.
     pub name: String,
-    /// Equal for the same build only: the linker's build-id, or a hash of the file.
+    /// Identifies the build: the linker's build-id, or a hash of the file.
     pub build: String,
-    /// Where it was found, for names of its edges. Not compared.
+    /// Path of the file, used to name its edges. Not compared.
     pub file: String,
-    /// Places in the maps.
+    /// Range of its counters in the maps.
     pub counters: Range<usize>,
 }
 
@@ -50,24 +50,24 @@ pub struct Known {
     pub parts: Vec<Part>,
     /// Virgin maps of one size: the hit-count classes that no run has shown yet.
     pub edges: Vec<u8>,
-    /// The same for runs that crashed or took too long, by hit or not hit.
+    /// Virgin maps of runs that crashed and of runs that timed out; each edge is hit or not hit.
     pub crashes: Vec<u8>,
     pub hangs: Vec<u8>,
-    /// Empty if the program has none, or is unknown.
+    /// Empty if the program has no domains or is unknown.
     pub domains: Vec<Domain>,
-    /// By global key, as far as they differ from the initial value.
+    /// Values by global key; only those that differ from the initial value.
     pub values: BTreeMap<u32, u32>,
-    /// Maps of crashes and hangs as AFL simplifies them, if they hold more than `crashes` and `hangs`; or empty.
+    /// Maps of crashes and hangs in AFL's simplified form; empty unless they hold more than `crashes` and `hangs`.
     pub simplified: [Vec<u8>; 2],
-    /// Some of it came from a file that does not name its program: nobody could check that it belongs to it.
+    /// True if a part came from a file that does not name its program, so the match could not be checked.
     pub unnamed: bool,
 }
 
 const HIT: u8 = 0x80;
 const NOT_HIT: u8 = 0x01;
 
-/// From the classes hit or not hit (bit 0) to AFL's form: bit 7 is cleared for an edge that a run has hit, bit 0
-/// for one that a run has left out. Nothing is known of the latter, but some run has left it out in practice.
+/// Converts a map of hit or not hit (bit 0) to AFL's form: bit 7 is cleared for an edge that a run has hit, bit 0 for
+/// an edge that a run has missed. Misses are not recorded; every edge is assumed to be missed by some run.
 fn simplified(virgin: &[u8]) -> Vec<u8> {
     if virgin.iter().all(|byte| *byte == 0xff) {
         return virgin.to_vec();
@@ -80,16 +80,16 @@ fn by_hit(simplified: &[u8]) -> Vec<u8> {
     simplified.iter().map(|byte| if byte & HIT == 0 { 0xfe } else { 0xff }).collect()
 }
 
-/// What one state has beyond another.
+/// The difference of two states.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub struct Beyond {
-    /// Edges that the other has never seen.
+    /// Edges that the other state has not seen.
     pub edges: Vec<usize>,
-    /// Edges that the other has seen with other hit counts only.
+    /// Edges that the other state has seen, but not with these hit counts.
     pub counts: Vec<usize>,
     pub crashes: usize,
     pub hangs: usize,
-    /// Key, value here, and there.
+    /// Key, value in this state, and value in the other.
     pub keys: Vec<(u32, u32, u32)>,
 }
 
@@ -101,7 +101,7 @@ impl Beyond {
 }
 
 impl Known {
-    /// Nothing is known yet.
+    /// A state without any runs.
     #[must_use]
     pub fn new(parts: Vec<Part>, map_size: usize, domains: &[Domain]) -> Self {
         let virgin = || vec![0xff; map_size];
@@ -117,7 +117,7 @@ impl Known {
         }
     }
 
-    /// One from maps in AFL's form: of edges, crashes and hangs, all of one size.
+    /// Builds a state from AFL's maps of edges, crashes and hangs, all of the same size.
     #[must_use]
     pub fn from_maps([edges, crashes, hangs]: [Vec<u8>; 3]) -> Self {
         let maps = [crashes, hangs];
@@ -127,7 +127,7 @@ impl Known {
         known
     }
 
-    /// Maps of crashes and hangs in AFL's form.
+    /// The maps of crashes and hangs in AFL's simplified form.
     #[must_use]
     pub fn simplified(&self) -> [Vec<u8>; 2] {
         let [crashes, hangs] = &self.simplified;
@@ -139,7 +139,7 @@ impl Known {
         })
     }
 
-    /// Keeps those that hold more than the own ones.
+    /// Stores the simplified `maps` that hold more than `crashes` and `hangs`.
     fn set_simplified(&mut self, maps: [Vec<u8>; 2]) {
         let [crashes, hangs] = maps;
         let kept = |exact: Vec<u8>, map: &[u8]| {
@@ -153,7 +153,7 @@ impl Known {
         self.edges.len()
     }
 
-    /// Edges seen in runs that ended well, in crashes and in hangs; keys that left their initial value.
+    /// Numbers of edges seen in good runs, in crashes and in hangs, and of keys that left their initial value.
     #[must_use]
     pub fn counts(&self) -> [usize; 4] {
         let seen = |map: &[u8]| map.iter().filter(|byte| **byte != 0xff).count();
@@ -185,7 +185,7 @@ impl Known {
         }
     }
 
-    /// Whether a value of this key is better than what is known.
+    /// Whether `value` improves the known value of `key`.
     #[must_use]
     pub fn gains(&self, key: u32, value: u32) -> bool {
         let domain = self.domains.iter().find(|domain| key < domain.end());
@@ -195,7 +195,7 @@ impl Known {
         })
     }
 
-    /// Whether `other` can be joined with this.
+    /// Checks that `other` can be joined with this state.
     pub fn check(&self, other: &Self) -> Result<(), Mismatch> {
         same_parts(&self.parts, &other.parts)?;
         if self.map_size() != other.map_size() {
@@ -203,7 +203,7 @@ impl Known {
             return Err(Mismatch::MapSize { found, expected });
         }
         let known = !self.domains.is_empty() && !other.domains.is_empty();
-        // A file of another tool knows neither the program nor its domains.
+        // A file of another tool names neither the program nor its domains.
         if self.domains != other.domains
             && (known || !(self.parts.is_empty() || other.parts.is_empty()))
         {
@@ -213,7 +213,7 @@ impl Known {
         Ok(())
     }
 
-    /// Adds everything that `other` knows. Nothing is changed if it does not fit.
+    /// Adds the state `other`. Changes nothing on a mismatch.
     pub fn join(&mut self, other: &Self) -> Result<(), Mismatch> {
         self.check(other)?;
         let mut exact = self.simplified();
@@ -238,7 +238,7 @@ impl Known {
         Ok(())
     }
 
-    /// After `crashes` or `hangs` have changed: what they were before in AFL's form is kept.
+    /// Merges the previous simplified maps back in after `crashes` or `hangs` have changed.
     fn join_simplified(&mut self, mut exact: [Vec<u8>; 2]) {
         let now = [&self.crashes, &self.hangs].map(|map| simplified(map));
         for (exact, now) in exact.iter_mut().zip(now) {
@@ -248,7 +248,7 @@ impl Known {
         self.set_simplified(exact);
     }
 
-    /// What this has beyond `other`.
+    /// The set difference `self - other`.
     pub fn beyond(&self, other: &Self) -> Result<Beyond, Mismatch> {
         self.check(other)?;
         let mut beyond = Beyond::default();
@@ -277,7 +277,7 @@ impl Known {
     }
 }
 
-/// What neither has seen.
+/// Keeps in `map` what neither virgin map has seen.
 fn intersect(map: &mut [u8], other: &[u8]) {
     map.iter_mut().zip(other).for_each(|(own, other)| *own &= other);
 }
@@ -315,7 +315,7 @@ fn names(domains: &[Domain]) -> String {
 }
 
 impl Judge {
-    /// What it knows of this program.
+    /// The judge's state as a [`Known`] of the program with these `parts`.
     #[must_use]
     pub fn known(&self, parts: Vec<Part>) -> Known {
         Known {
@@ -330,7 +330,7 @@ impl Judge {
         }
     }
 
-    /// Takes up what others know: it is not new any more. `known` fits, see [`Known::check`].
+    /// Merges the knowledge of others, which is then no longer new. `known` must pass [`Known::check`].
     pub fn know(&mut self, known: &Known) {
         self.make_room(known.map_size());
         intersect(&mut self.virgin, &known.edges);
@@ -383,7 +383,7 @@ mod tests {
         }
     }
 
-    /// A state that runs have made: what no run can show is not joined either.
+    /// Generates states from runs: states that no run can produce need not be joined.
     fn state() -> impl Strategy<Value = Known> {
         let one =
             (0..3u8, prop::collection::vec(0..9u8, SIZE), prop::collection::vec(any::<u32>(), 5));

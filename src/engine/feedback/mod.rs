@@ -1,4 +1,4 @@
-//! The Judge: from what was seen of a run to a verdict.
+//! The judge: turns the observation of a run into a verdict.
 //!
 //! The only writer of virgin maps and domain aggregates. No I/O, no clock.
 
@@ -21,13 +21,13 @@ use serde::{Deserialize, Serialize};
 pub struct Verdict {
     /// New edges or hit counts of a run that can become a seed.
     pub novelty: Novelty,
-    /// Domain keys that such a run, or one that took too long, would improve; empty unless
-    /// domains are watched. They count once [`Judge::confirm`] has seen a second run.
+    /// Domain keys that such a run, or one that timed out, would improve; empty unless domains are watched. They are
+    /// recorded only after [`Judge::confirm`] of a second run.
     pub gains: Vec<KeyGain>,
     pub finding: Option<Finding>,
 }
 
-/// A run that did not end well. `unique`: not the same map as an earlier one, by AFL's rule.
+/// A run that did not end well. `unique`: its map is new by AFL's rule; for `Lost`, it is the first one.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Finding {
     Crash {
@@ -37,21 +37,21 @@ pub enum Finding {
     Hang {
         unique: bool,
     },
-    /// It took the fork server along.
+    /// The fork server died with the run.
     Lost {
         unique: bool,
     },
-    /// It was cut at the soft limit, which proves nothing: a new kind deserves a whole run.
+    /// Cut at the soft limit, which proves nothing: a unique one is run again in full.
     Cut {
         unique: bool,
     },
 }
 
-/// What a judge has learned, for the next process of the same campaign.
+/// State of a judge that is saved for the next process of the same campaign.
 #[derive(Clone, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
 pub struct Lessons {
     map_size: usize,
-    /// Bytes of the virgin maps that are not untouched, with their places.
+    /// Changed bytes of the virgin maps, each with its index.
     edges: Vec<(u32, u8)>,
     crash_edges: Vec<(u32, u8)>,
     hang_edges: Vec<(u32, u8)>,
@@ -59,18 +59,18 @@ pub struct Lessons {
     /// Edges that differ between runs of one input.
     #[serde(default)]
     ignored: BTreeSet<u32>,
-    /// Aggregates that have moved.
+    /// Aggregates that differ from their initial value.
     values: Vec<(u32, u32)>,
     noisy: Vec<u32>,
 }
 
-/// A map may grow when a target is started again, but not to any size.
+/// Growth of a map allowed beyond twice its size when a target is restarted.
 const GROWTH: usize = 1 << 16;
-/// Signals of Linux, and one for exit codes.
+/// Highest signal number of Linux; 0 is accepted as well, for exit codes.
 const SIGNALS: i32 = 64;
 
 impl Lessons {
-    /// Why this cannot be what a judge of a target with these numbers of edges and keys has learned.
+    /// Why these lessons do not fit a target with this number of `edges` and `keys`; None if they fit.
     #[must_use]
     pub fn flaw(&self, edges: usize, keys: usize) -> Option<&'static str> {
         let ascending = |places: &[(u32, u8)]| places.is_sorted_by(|a, b| a.0 < b.0);
@@ -95,7 +95,7 @@ impl Lessons {
             .then_some("it names signals that do not exist")
     }
 
-    /// Number of edges of its map.
+    /// Number of edges in the map of the judge.
     #[must_use]
     pub fn map_size(&self) -> usize {
         self.map_size
@@ -106,7 +106,7 @@ fn sparse(virgin: &[u8]) -> Vec<(u32, u8)> {
     (0..).zip(virgin.iter().copied()).filter(|(_, byte)| *byte != 0xff).collect()
 }
 
-/// Places beyond the map are left out: the file may have been changed by hand.
+/// Clears the `known` bits in a virgin map. Skips indices beyond the map: the file may have been edited by hand.
 fn fill(virgin: &mut [u8], known: &[(u32, u8)]) {
     for (place, byte) in known {
         if let Some(at) = virgin.get_mut(*place as usize) {
@@ -116,39 +116,39 @@ fn fill(virgin: &mut [u8], known: &[(u32, u8)]) {
 }
 
 impl Verdict {
-    /// The input should be kept in the queue.
+    /// True if the input should be kept in the queue.
     #[must_use]
     pub fn is_interesting(&self) -> bool {
         self.novelty != Novelty::None || !self.gains.is_empty()
     }
 }
 
-/// Stands for [`ExitKind::Lost`] where signals are listed.
+/// Represents [`ExitKind::Lost`] in lists of signals.
 const LOST: i32 = -1;
 
-/// Everything that is known about earlier runs.
+/// State learned from all earlier runs.
 #[derive(Debug)]
 pub struct Judge {
     virgin: Vec<u8>,
     virgin_crash: Vec<u8>,
     virgin_hang: Vec<u8>,
-    /// Of runs that were cut: by hit counts, because what makes a run long is how often it does something.
+    /// Virgin map of cut runs. Uses hit counts, because repetition is what makes a run long.
     virgin_cut: Vec<u8>,
-    /// Signals of crashes whose edge map was empty: without coverage they count once a signal.
+    /// Signals of crashes with an empty edge map: without coverage only the first crash of each signal is unique.
     blind_crashes: Vec<i32>,
     /// See [`Judge::ignore_edges`].
     ignored: BTreeSet<u32>,
     aggregates: Aggregates,
     watch_domains: bool,
     wanted: Wanted,
-    /// The virgin map has changed since [`Judge::teach`].
+    /// True if the virgin map has changed since the last [`Judge::teach`].
     edges_moved: bool,
     /// See [`Known::unnamed`].
     unnamed: bool,
 }
 
 impl Judge {
-    /// `watch_domains`: gains of domains are looked for (`-p`, `--dsf-record`).
+    /// `watch_domains`: whether to compute gains of domains (`-p`, `--dsf-record`).
     #[must_use]
     pub fn new(map_size: usize, domains: &[Domain], watch_domains: bool) -> Self {
         Self {
@@ -166,14 +166,14 @@ impl Judge {
         }
     }
 
-    /// Which runs can become seeds.
+    /// Sets which runs can become seeds.
     #[must_use]
     pub fn wants(mut self, wanted: Wanted) -> Self {
         self.wanted = wanted;
         self
     }
 
-    /// Whether a run that ends so can become a seed.
+    /// Whether a run with this exit can become a seed.
     #[must_use]
     pub fn accepts(&self, exit: ExitKind) -> bool {
         match exit {
@@ -184,7 +184,7 @@ impl Judge {
         }
     }
 
-    /// Judges a run and remembers what it showed. A run that shows nothing new allocates nothing.
+    /// Judges a run and updates the maps. Allocates nothing if the run shows nothing new.
     pub fn judge(&mut self, run: &Observation<'_>) -> Verdict {
         self.make_room(run.edges.len());
         let finding = match run.exit {
@@ -203,7 +203,7 @@ impl Judge {
         Verdict { novelty, gains, finding }
     }
 
-    /// A target may have another map after a new start. What is known of the edges beyond it stays.
+    /// Grows the virgin maps: a restarted target may have a larger map. They never shrink.
     fn make_room(&mut self, edges: usize) {
         if edges > self.virgin.len() {
             let maps = [
@@ -227,7 +227,7 @@ impl Judge {
         coverage::merge(run.edges, virgin, Classes::Counts)
     }
 
-    /// Whether a run would improve a domain. Nothing is remembered.
+    /// Whether a run would improve a domain. Records nothing.
     #[must_use]
     pub fn would_gain(&self, run: &Observation<'_>) -> bool {
         self.watch_domains && self.aggregates.would_gain(&run.dsf)
@@ -237,8 +237,7 @@ impl Judge {
         if self.would_gain(run) { self.aggregates.gains(&run.dsf) } else { Vec::new() }
     }
 
-    /// Remembers those of the `gains` of an input's first run that this second one shows as well,
-    /// and returns them.
+    /// Records and returns those `gains` of an input's first run that the second run shows as well.
     pub fn confirm(&mut self, gains: &[KeyGain], second: &Observation<'_>) -> Vec<KeyGain> {
         if gains.is_empty() || !self.accepts(second.exit) {
             return Vec::new();
@@ -248,7 +247,7 @@ impl Judge {
 
     fn judge_crash(&mut self, run: &Observation<'_>, signal: i32) -> Finding {
         let unique = if run.edges.is_empty() {
-            // Nothing tells them apart (`-n`): better one twice than one lost.
+            // Crashes cannot be distinguished without coverage (`-n`): keep all rather than lose one.
             true
         } else if coverage::count(run.edges) == 0 {
             self.is_new_end(signal)
@@ -259,7 +258,7 @@ impl Judge {
         Finding::Crash { signal, unique }
     }
 
-    /// True once for each way to end without coverage.
+    /// Returns true on the first call for each signal, for runs without coverage.
     fn is_new_end(&mut self, signal: i32) -> bool {
         let new = !self.blind_crashes.contains(&signal);
         if new {
@@ -282,20 +281,18 @@ impl Judge {
         Finding::Cut { unique }
     }
 
-    /// Keys that a further run of a seed would still gain at: its value varies.
+    /// Marks the keys of `gains` as noisy: a further run of the same seed would still improve them.
     pub(crate) fn note_noise(&mut self, gains: &[KeyGain]) {
         self.aggregates.note_noise(gains.iter().map(|gain| gain.key));
     }
 
-    /// Keys at which a run reaches the aggregate, see [`Aggregates::reached`]; none unless domains
-    /// are watched.
+    /// Keys at which a run reaches the aggregate, see [`Aggregates::reached`]; none unless domains are watched.
     #[must_use]
     pub fn reached(&self, run: &Observation<'_>) -> Vec<(u32, u32)> {
         if self.watch_domains { self.aggregates.reached(&run.dsf) } else { Vec::new() }
     }
 
-    /// Edges that differ between runs of one input teach nothing: they are taken out of the
-    /// comparison for good.
+    /// Excludes edges that differ between runs of one input: they are never new again.
     pub(crate) fn ignore_edges(&mut self, edges: &[u32]) {
         for edge in edges {
             self.virgin[*edge as usize] = 0;
@@ -304,7 +301,7 @@ impl Judge {
         self.edges_moved |= !edges.is_empty();
     }
 
-    /// Tells an executor what it need not show any more.
+    /// Passes changes of the virgin map and of the aggregates to an executor, which need not report known runs.
     pub fn teach(&mut self, executor: &mut dyn Executor) {
         if std::mem::take(&mut self.edges_moved) {
             executor.learn_edges(&self.virgin);
@@ -314,7 +311,7 @@ impl Judge {
         }
     }
 
-    /// What is to be known after a restart.
+    /// The state to save for a restart.
     #[must_use]
     pub fn lessons(&self) -> Lessons {
         Lessons {
@@ -329,7 +326,7 @@ impl Judge {
         }
     }
 
-    /// Takes up what an earlier judge of the same target knew.
+    /// Restores the state saved by an earlier judge of the same target.
     pub fn recall(&mut self, lessons: &Lessons) {
         self.make_room(lessons.map_size);
         fill(&mut self.virgin, &lessons.edges);
@@ -397,7 +394,7 @@ mod tests {
         let second = judge.judge(&run(ExitKind::Ok, &edges, view(&[0, 4])));
         assert_eq!((second.novelty, second.gains[0].before), (Novelty::None, 3));
         assert!(second.is_interesting());
-        // Not borne out by a run that ends otherwise.
+        // A second run with another exit confirms nothing.
         assert_eq!(judge.confirm(&second.gains, &run(ExitKind::Hang, &edges, view(&[0, 4]))), []);
         judge.confirm(&second.gains, &run(ExitKind::Ok, &edges, view(&[0, 4])));
         assert!(!judge.judge(&run(ExitKind::Ok, &edges, view(&[0, 4]))).is_interesting());

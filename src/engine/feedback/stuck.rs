@@ -1,24 +1,25 @@
-//! Where a corpus is stuck: the forks at which all of its runs go the same ways, and the comparisons that decide there.
+//! Where a corpus is stuck: forks with branches that no run has taken, and the comparisons that decide them.
 
 use crate::comparison::{Blocker, Blockers};
 use crate::coverage::frontier::{Fork, Frontier};
 
-/// A place that no run goes on from.
+/// A place beyond which no run gets.
 #[derive(Clone, Debug)]
 pub struct Stuck {
-    /// None if the control flow of the target is not known: then the comparison is all there is.
+    /// None if the control flow of the target is unknown: then only the comparison is set.
     pub fork: Option<Fork>,
-    /// The comparison that decides there, if a log has shown that it always comes to the same.
+    /// The comparison that decides the fork, if logs show that it always has the same result.
     pub comparison: Option<Blocker>,
-    /// The number of a comparison at this place in the source, if there is one.
+    /// Site of a comparison at this place in the source, if there is one.
     pub site: Option<u32>,
-    /// A counter that shows which runs come there, and the first one behind it, which has the place if no comparison has.
+    /// Counter that shows which runs reach the fork, and the first counter behind it. The latter gives the source
+    /// position if no comparison does.
     pub counter: Option<u32>,
     pub behind: Option<u32>,
 }
 
-/// At most `most` places: those first behind which most lies, by the counters of the target. Of a target whose control flow
-/// is not known these are the comparisons that always came to the same.
+/// Lists at most `most` places, those with the most counters behind them first. If the control flow of the target is
+/// unknown, lists the comparisons that always had the same result.
 #[must_use]
 pub fn stuck(frontier: &Frontier, blockers: &Blockers, most: usize) -> Vec<Stuck> {
     if !frontier.is_known() {
