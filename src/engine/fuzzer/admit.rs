@@ -1,4 +1,4 @@
-//! Admission: what becomes of a candidate whose run deserves more than to be counted.
+//! Admission: acts on the verdict of a candidate. Stores crashes and hangs, and adds seeds to the corpus.
 //!
 //! ```text
 //! Verdict ─┬─ crash ──────► Door::crashed
@@ -7,7 +7,7 @@
 //!               ─► calibrated ─► corpus, owners ─► Door::seed_added, Door::seed_found
 //! ```
 //!
-//! What is stored, and how, is the business of the [`Door`]'s surroundings.
+//! The implementation of [`Door`] decides what is stored and how.
 
 use std::collections::VecDeque;
 use std::path::PathBuf;
@@ -24,25 +24,25 @@ use crate::mutate::Candidate;
 use crate::mutate::foreign::ForeignMutators;
 use crate::schedule::ledger::{Effort, FIRST_WAITS, Purpose};
 
-/// Time after which a slow input is called a hang, unless the user says otherwise; AFL's second.
+/// Default time after which a slow input is a hang: one second, as in AFL.
 pub const HANG_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// Timeouts, and cut runs, that wait for that time.
+/// Maximum number of timeouts and cut runs that wait for their second run.
 const MOST_DOUBTFUL: usize = 64;
 
 /// How finds are confirmed.
 #[derive(Clone, Debug)]
 pub struct AdmissionOptions {
-    /// Wall time of the second run of a new kind of timeout. Without effect if it is no longer than the usual timeout.
+    /// Wall time limit of the second run of a unique timeout. No effect unless longer than the usual timeout.
     pub hang_timeout: Duration,
-    /// How far the timeout may grow for a slow input that improves a domain: as a seed it would time out in every turn
-    /// otherwise. None: it does not grow.
+    /// Limit to which the timeout may grow for a slow input that improves a domain: otherwise its mutants would time
+    /// out in every turn. None: the timeout does not grow.
     pub longest_timeout: Option<Duration>,
-    /// Runs of a new seed.
+    /// Number of calibration runs of a new seed.
     pub calibration_runs: u32,
-    /// What improves a domain is recorded aside, and is no seed by that.
+    /// Inputs that improve a domain are recorded separately; that alone does not make them seeds.
     pub records: bool,
-    /// Finds are kept as they were mutated, not as the target got them.
+    /// Finds are stored as mutated, not as delivered to the target.
     pub keeps_original: bool,
 }
 
@@ -58,18 +58,18 @@ impl Default for AdmissionOptions {
     }
 }
 
-/// The options, and what waits for its second run.
+/// The options, and the inputs that wait for a second run.
 #[derive(Debug)]
 pub struct Admission {
     pub options: AdmissionOptions,
     doubtful: VecDeque<Doubtful>,
 }
 
-/// An input that took too long in a new way.
+/// An input with a unique timeout or cut.
 #[derive(Debug)]
 struct Doubtful {
     candidate: Candidate,
-    /// It was cut at the soft limit, or took too long while its comparisons were logged; else it timed out.
+    /// True if the run was cut at the soft limit or timed out while logging comparisons, false for a usual timeout.
     was_cut: bool,
 }
 
@@ -78,13 +78,13 @@ impl Admission {
         Self { options, doubtful: VecDeque::new() }
     }
 
-    /// Timeouts of a new kind that were not run again yet.
+    /// Number of unique timeouts that wait for a second run.
     #[must_use]
     pub fn doubtful_timeouts(&self) -> usize {
         self.doubtful.iter().filter(|doubtful| !doubtful.was_cut).count()
     }
 
-    /// It is run again as soon as there is time for it.
+    /// Queues a candidate for a second run. Drops it if [`MOST_DOUBTFUL`] are waiting.
     pub(crate) fn put_off(&mut self, candidate: &Candidate, was_cut: bool) {
         if self.doubtful.len() < MOST_DOUBTFUL {
             self.doubtful.push_back(Doubtful { candidate: candidate.clone(), was_cut });
@@ -99,14 +99,14 @@ pub struct Stored {
     pub path: PathBuf,
 }
 
-/// What became of a candidate.
+/// Outcome of a candidate.
 #[derive(Clone, Debug, Default)]
 pub struct Outcome {
-    /// It is a seed now.
+    /// True if it became a seed.
     pub kept: bool,
     pub crash: bool,
     pub hang: bool,
-    /// None if there is no file of it.
+    /// None if no file was written.
     pub stored: Option<Stored>,
 }
 
@@ -116,7 +116,7 @@ pub struct Crash {
     pub signal: i32,
     /// As in [`Finding`].
     pub unique: bool,
-    /// Only a sanitizer build crashes.
+    /// True if a sanitizer build crashed, not the target.
     pub in_sanitizer: bool,
 }
 
@@ -127,14 +127,14 @@ impl Crash {
     }
 }
 
-/// A candidate that is to be a seed.
+/// A candidate about to become a seed.
 #[derive(Clone, Copy, Debug)]
 pub struct NewSeed<'a> {
     pub id: SeedId,
     pub candidate: &'a Candidate,
     pub new_edge: bool,
     pub waypoint: bool,
-    /// It takes longer than the timeout.
+    /// True if it takes longer than the timeout.
     pub slow: bool,
 }
 
@@ -207,7 +207,8 @@ fn keep_interesting<D: Door>(
     keep_seed(door, candidate, verdict)
 }
 
-/// Leaves those of the verdict's gains that a second run shows as well. That run may end badly.
+/// Runs an input again and keeps only those gains of the verdict that the second run confirms. Returns the finding of
+/// that run, if it ends badly.
 pub fn confirm<D: Door>(
     door: &mut D,
     input: &[u8],
@@ -219,7 +220,7 @@ pub fn confirm<D: Door>(
     let gains = std::mem::take(&mut verdict.gains);
     let run = Run { judging: Judging::Again(&gains), ..Run::of(input) };
     let second = match door.run(run) {
-        // Nothing of them is remembered yet.
+        // The judge has not recorded the gains yet.
         Err(error) if error.is_interruption() => return Ok(None),
         seen => {
             let seen = seen?;
@@ -246,7 +247,7 @@ fn keep_seed<D: Door>(
     };
     let StoredSeed { name, path, data } = door.store_seed(&new)?;
     let fuzzer = door.fuzzer();
-    // A target that has not varied so far needs fewer runs for a find by hit counts alone.
+    // Fewer runs suffice for a find by hit counts alone if no edge of the target has varied so far.
     let is_steady = fuzzer.judge.ignored_edges() == 0;
     let runs = match !new.new_edge && (new.waypoint || is_steady) {
         true => calibrate::RUNS_FAST,
@@ -287,7 +288,7 @@ fn keep_seed<D: Door>(
     Ok(Outcome { kept: true, stored: Some(stored), ..Outcome::default() })
 }
 
-/// Puts a seed, already stored, into the corpus. It owns what it improved.
+/// Adds a stored seed to the corpus. It owns the keys that it improved, unless it is disabled.
 pub fn add_seed<D: Door>(door: &mut D, seed: Seed, calibration: Calibration, gains: &[KeyGain]) {
     let fuzzer = door.fuzzer_mut();
     let id = fuzzer.corpus.add(Seed {
@@ -324,9 +325,9 @@ pub(super) fn keep_crash<D: Door>(
     Ok(Outcome { crash: true, stored, ..Outcome::default() })
 }
 
-/// A new kind of timeout is run once more with the hang timeout: it may only be slow, or crash
-/// later. So is one that was about to improve a domain, because some domains look for slow
-/// inputs. Both wait until a tenth of the time has room for it.
+/// Runs a unique timeout again with the hang timeout: it may only be slow, or crash later. Does the same for one that
+/// would improve a domain, because some domains favor slow inputs. Second runs get a tenth of the time: without time
+/// left, a unique timeout waits and any other is dropped.
 fn keep_hang<D: Door>(
     door: &mut D,
     candidate: &Candidate,
@@ -362,7 +363,7 @@ fn keep_lost<D: Door>(
     Ok(Outcome { hang: true, stored, ..Outcome::default() })
 }
 
-/// A run that was cut is no timeout, and says little: a new kind is run again as soon as there is time.
+/// Queues a unique cut run for a second run: a cut proves little and is not a timeout.
 fn keep_cut<D: Door>(door: &mut D, candidate: &Candidate, unique: bool) {
     door.was_cut();
     if unique {
@@ -370,7 +371,8 @@ fn keep_cut<D: Door>(door: &mut D, candidate: &Candidate, unique: bool) {
     }
 }
 
-/// Whether there is time for a second run. What is had at first is for timeouts: most runs that were cut are not one.
+/// Whether there is time for a second run. The initial allowance is reserved for timeouts, because most cut runs are
+/// not hangs.
 fn may_run_again<D: Door>(door: &D, was_cut: bool) -> bool {
     let account = &door.fuzzer().ledger[Purpose::SecondRuns];
     let piece = if was_cut { FIRST_WAITS } else { Duration::ZERO };
@@ -378,7 +380,7 @@ fn may_run_again<D: Door>(door: &D, was_cut: bool) -> bool {
     account.has_time(elapsed, piece)
 }
 
-/// Runs again what was put off, as far as there is time for it.
+/// Runs queued candidates again while there is time.
 pub(super) fn look_at_doubtful<D: Door>(door: &mut D) -> Result<(), D::Error> {
     while let Some(next) = door.fuzzer().admission.doubtful.front() {
         let was_cut = next.was_cut;
@@ -409,9 +411,9 @@ fn look_again<D: Door>(
     let spent = |door: &D| door.fuzzer().target().spent().whole();
     let before = spent(door);
     let seen = door.run(Run { timeout, judging, ..Run::of(&candidate.bytes) });
-    // An executor may verify a hang by runs of its own, each as long.
+    // An executor may verify a hang by further runs, each as long.
     let waited = spent(door).saturating_sub(before);
-    // Their share is their own, not that of the stage that met them.
+    // Second runs have a share of their own; the current stage does not pay for them.
     let account = &mut door.fuzzer_mut().ledger[Purpose::SecondRuns];
     account.spend(Effort { runs: 1, time: waited });
     let (exit, verdict, duration) = match seen {
@@ -444,7 +446,7 @@ fn longest_timeout<D: Door>(door: &D) -> Option<Duration> {
     fuzzer.admission.options.longest_timeout.filter(|_| fuzzer.guided())
 }
 
-/// An input that ended well or crashed only when it got more time, or only the second time.
+/// Admits an input whose second run, with more time, did not hang.
 fn keep_late<D: Door>(
     door: &mut D,
     candidate: &Candidate,

@@ -1,4 +1,4 @@
-//! What is shut, as far as it was brought up to date: that takes at most a hundredth of the time.
+//! Updates of the frontier, limited to a hundredth of the time.
 
 use std::time::Duration;
 
@@ -6,18 +6,19 @@ use crate::corpus::SeedId;
 use crate::coverage::frontier::Frontier;
 use crate::schedule::ledger::Effort;
 
-/// A step of an update takes about so long; and an update that was of so much work waits for so many times the work.
+/// Approximate time of one step of an update, and the wait until the next update as a multiple of the last one's
+/// time.
 const STEP: Duration = Duration::from_nanos(5);
 const WAIT: u32 = 100;
-/// Steps for one run, where no time is measured; and for a fork or a seed when what lies ahead is taken together.
+/// Steps that count as one run if time is not measured, and steps for each fork and seed in [`Ahead::of_seeds`].
 const STEPS_PER_RUN: u64 = 2;
 const STEPS_PER_ITEM: u64 = 8;
 
-/// A frontier, and when it is updated next.
+/// A frontier and the time of its next update.
 #[derive(Debug, Default)]
 pub(super) struct Ahead {
     pub(super) frontier: Frontier,
-    /// From this effort on; either part.
+    /// Total effort at which the next update is due; runs or time, whichever counts.
     due: Effort,
 }
 
@@ -26,8 +27,8 @@ impl Ahead {
         Self { frontier, due: Effort::ZERO }
     }
 
-    /// Updates the frontier if that is due; true if it has changed. `seeds`: how many there are. `counts_time`: by time,
-    /// not by runs.
+    /// Updates the frontier if due; returns true if it has changed. `seeds`: number of seeds. `counts_time`: measure
+    /// the effort by time, not by runs.
     pub(super) fn update(
         &mut self,
         virgin: &[u8],
@@ -48,8 +49,8 @@ impl Ahead {
         has_changed
     }
 
-    /// By seed below `end`: the sum over the forks to which it is the cheapest way of the logarithm of what lies behind
-    /// each. `best_of`: the cheapest seed that hits a counter.
+    /// For each seed below `end`: the sum of log2(1 + counters behind the fork) over the forks for which it is the
+    /// cheapest seed. `best_of`: the cheapest seed that hits a counter.
     pub(super) fn of_seeds(
         &self,
         end: SeedId,
@@ -88,7 +89,7 @@ mod tests {
     fn the_cheapest_way_to_a_fork_has_it_ahead() {
         let mut ahead = ahead();
         assert!(ahead.update(&[0, 0, 0xff, 0, 0xff], 3, Effort::ZERO, false));
-        // Seed 2 is the best way to both forks, seed 1 to the second one only.
+        // Seed 2 is the cheapest seed for both forks, then seed 1 for the second one.
         let of = |best: [u32; 2]| {
             ahead.of_seeds(SeedId(3), |counter| Some(SeedId(best[counter as usize])))
         };

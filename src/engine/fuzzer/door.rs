@@ -1,13 +1,13 @@
-//! The one door: every run of a search is made here and judged here.
+//! The door: the only place where a search runs and judges inputs.
 //!
 //! ```text
 //! run a batch → judge → keep at once → count → stop? tick? look outside?
 //! ```
 //!
-//! A stage makes candidates and hands them to [`Door::run_batch`] or [`Door::try_out`], asks for single runs by
-//! [`Door::run`], and asks [`Door::between_batches`] whether it goes on. So limits, signals, orders, imports and the
-//! screen reach every stage alike, and what a run shows is kept before the next run. Nothing else can run or judge:
-//! the fuzzer shows its executor and its judge to nobody.
+//! A stage passes candidates to [`Door::run_batch`] or [`Door::try_out`], makes single runs with [`Door::run`], and
+//! calls [`Door::between_batches`] to learn whether to continue. So limits, signals, orders, imports and the screen
+//! work the same in every stage, and finds are stored before the next run. The executor and the judge are private to
+//! the fuzzer, so nothing else can run or judge.
 
 use std::time::Duration;
 
@@ -28,7 +28,7 @@ use crate::mutate::foreign::ForeignMutators;
 use crate::options::Strategy;
 use crate::schedule::ledger::Purpose;
 
-/// What a run did: its path and, if domains are watched, a hash of all their values.
+/// Behaviour of a run: its path and, if domains are watched, a hash of all their values.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct Behaviour {
     pub path: u64,
@@ -42,51 +42,51 @@ impl Behaviour {
     }
 }
 
-/// A run that is asked for.
+/// A request for one run.
 #[derive(Clone, Copy, Debug)]
 pub struct Run<'a> {
     pub input: &'a [u8],
     pub judging: Judging<'a>,
-    /// Wall time that it may take; None: as every run.
+    /// Wall time limit; None: the usual timeout.
     pub timeout: Option<Duration>,
-    /// The input is what the target got in an earlier run: no hook of a mutator changes it.
+    /// The input was recorded as delivered to the target: mutator hooks are skipped.
     pub is_delivered: bool,
-    /// Edges of which is asked whether the run hits them, see [`Seen::hit`].
+    /// Edges to check, see [`Seen::hit`].
     pub edges: &'a [u32],
 }
 
 impl<'a> Run<'a> {
-    /// An ordinary run, which is not judged.
+    /// A usual run that is not judged.
     #[must_use]
     pub fn of(input: &'a [u8]) -> Self {
         Self { input, judging: Judging::Not, timeout: None, is_delivered: false, edges: &[] }
     }
 
-    /// An ordinary run, which is judged.
+    /// A usual run that is judged.
     #[must_use]
     pub fn judged(input: &'a [u8]) -> Self {
         Self { judging: Judging::Always, ..Self::of(input) }
     }
 }
 
-/// Whether what a run shows is known from then on.
+/// Whether the judge records a run, so that its coverage is known afterwards.
 #[derive(Clone, Copy, Debug)]
 pub enum Judging<'a> {
     Not,
     Always,
-    /// Only if it ends in a way in which no seed does: a crash or hang of an earlier process. What ends well by now
-    /// teaches nothing.
+    /// Only if the run ends unlike a seed. For crashes and hangs of an earlier process: one that now ends well is not
+    /// recorded.
     IfBad,
-    /// Unless it is too slow for a seed: what it shows has to stay new for others then. It may take as long as every
-    /// run, and up to `room` if it would improve a domain.
+    /// Unless the run ends well but is too slow for a seed: its coverage stays new for other inputs. The limit is the
+    /// usual timeout, or `room` if the run would improve a domain.
     InTime {
         room: Option<Duration>,
     },
-    /// Always, as the second run of what was promising: gains that it shows as well are confirmed.
+    /// Always, as a second run that confirms these gains.
     Again(&'a [KeyGain]),
 }
 
-/// What a single run has shown.
+/// Result of a single run.
 #[derive(Clone, Debug)]
 pub struct Seen {
     pub exit: ExitKind,
@@ -94,14 +94,14 @@ pub struct Seen {
     pub behaviour: Behaviour,
     /// None if the run was not judged.
     pub verdict: Option<Verdict>,
-    /// Gains that it has confirmed, see [`Judging::Again`].
+    /// Gains that the run has confirmed, see [`Judging::Again`].
     pub confirmed: Vec<KeyGain>,
-    /// The edges of [`Run::edges`] that it hits.
+    /// The edges of [`Run::edges`] that the run hits.
     pub hit: Vec<u32>,
 }
 
 impl Seen {
-    /// `usual`: wall time that every run may take.
+    /// `usual`: the usual timeout.
     fn of(
         judge: &mut Judge,
         run: &Observation<'_>,
@@ -130,18 +130,18 @@ impl Seen {
     }
 }
 
-/// What a batch brought.
+/// Outcome of a batch.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct BatchOutcome {
-    /// A seed was kept.
+    /// True if a seed was kept.
     pub found: bool,
-    /// The last run differed from the reference.
+    /// True if the last run differed from the reference.
     pub changed: bool,
-    /// The last run timed out, or was cut.
+    /// True if the last run timed out, was cut, or lost the fork server.
     pub hang: bool,
 }
 
-/// Parts of a search whose time is of interest.
+/// Parts of a search whose time is reported.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Part {
     Calibration,
@@ -149,9 +149,9 @@ pub enum Part {
     Trimming,
 }
 
-/// Why a search cannot go on.
+/// The error that ends a search.
 pub trait DoorError: From<RunError> {
-    /// A run was given up because the search is to end: nothing has failed.
+    /// True if a run was aborted because the search is to end; nothing has failed.
     fn is_interruption(&self) -> bool;
 }
 
@@ -161,8 +161,8 @@ impl DoorError for RunError {
     }
 }
 
-/// The surroundings of a [`Fuzzer`]: what keeps finds, what ends a search, and what comes in between. The
-/// methods without a body are all that an embedding program has to write.
+/// The program around a [`Fuzzer`]: it stores finds, ends the search, and acts between batches. An embedding program
+/// only has to write the methods without a body.
 pub trait Door: Sized + 'static {
     type Mutators: ForeignMutators;
     type Error: DoorError;
@@ -171,42 +171,42 @@ pub trait Door: Sized + 'static {
 
     fn fuzzer_mut(&mut self) -> &mut Fuzzer<Self::Mutators>;
 
-    /// A crash, new or not. Returns where it is stored, if it is.
+    /// Handles a crash, new or not. Returns where it was stored, if it was.
     fn crashed(
         &mut self,
         candidate: &Candidate,
         crash: Crash,
     ) -> Result<Option<Stored>, Self::Error>;
 
-    /// A candidate is to be a seed: stores it.
+    /// Stores a candidate that becomes a seed.
     fn store_seed(&mut self, new: &NewSeed<'_>) -> Result<StoredSeed, Self::Error> {
         Ok(StoredSeed { data: new.candidate.bytes.clone(), ..StoredSeed::default() })
     }
 
-    /// A seed is in the corpus, also one that the search began with. It has brought these gains, and owns them unless
-    /// it is disabled.
+    /// Called when a seed has entered the corpus, including initial seeds. It owns the gains unless it is disabled.
     fn seed_added(&mut self, _id: SeedId, _gains: &[KeyGain]) {}
 
-    /// The last seed was found by this search, or taken from another one. No gains unless it is a waypoint.
+    /// Called after [`Door::seed_added`] if this search has found or imported the seed. Gains only for a waypoint.
     fn seed_found(&mut self, _new: &NewSeed<'_>, _gains: &[KeyGain], _stored: &Stored) {}
 
-    /// A run took longer than the timeout.
+    /// Called when a run timed out.
     fn timed_out(&mut self) {}
 
-    /// A run was cut at the soft limit.
+    /// Called when a run was cut at the soft limit.
     fn was_cut(&mut self) {}
 
-    /// Hangs are still stored.
+    /// Whether more hangs are stored.
     fn takes_hangs(&self) -> bool {
         true
     }
 
-    /// A hang of a new kind. Returns where it is stored, if it is.
+    /// Handles a unique hang. Returns where it was stored, if it was.
     fn hung(&mut self, _candidate: &Candidate) -> Result<Option<Stored>, Self::Error> {
         Ok(None)
     }
 
-    /// A run took the target's fork server along; `unique`: the first one. Returns where it is stored, if it is.
+    /// Handles a run with which the target's fork server died; `unique`: the first such run. Returns where it was
+    /// stored, if it was.
     fn lost(
         &mut self,
         _candidate: &Candidate,
@@ -215,81 +215,80 @@ pub trait Door: Sized + 'static {
         Ok(None)
     }
 
-    /// [`AdmissionOptions::records`]: the candidate improves these keys.
+    /// Records a candidate that improves these keys, with [`AdmissionOptions::records`].
     ///
     /// [`AdmissionOptions::records`]: super::admit::AdmissionOptions::records
     fn record(&mut self, _candidate: &Candidate, _gains: &[KeyGain]) -> Result<(), Self::Error> {
         Ok(())
     }
 
-    /// Time that the search has taken so far.
+    /// Time that the search has taken so far; by default the target's time.
     fn elapsed(&self) -> Duration {
         self.fuzzer().target().spent().whole()
     }
 
-    /// Processor time of the fuzzer itself. Zero for a search that does not measure it.
+    /// Processor time of the fuzzer itself; zero if not measured.
     fn own_time(&self) -> Duration {
         Duration::ZERO
     }
 
-    /// A sanitizer build cannot be run any more, and was left out.
+    /// Called when a sanitizer build could no longer run and was removed.
     fn sanitizer_failed(&mut self, _why: &dyn Diagnostic) {}
 
-    /// The build that logs comparisons cannot be run any more, and was left out.
+    /// Called when the build that logs comparisons could no longer run and was removed.
     fn logger_failed(&mut self, _why: &dyn Diagnostic) {}
 
-    /// Between two batches: the screen, and what comes from outside.
+    /// Updates the screen and handles external events, between two batches.
     fn look_outside(&mut self) -> Result<(), Self::Error> {
         Ok(())
     }
 
-    /// The stage at work is to end.
+    /// True if the current stage is to end.
     fn is_over(&self) -> bool {
         false
     }
 
-    /// Runs that are left until a limit; at least 1.
+    /// Runs left until a limit; at least 1.
     fn runs_left(&self) -> usize {
         usize::MAX
     }
 
-    /// After a run that failed so. `Ok`: it is tried again.
+    /// Handles the error of a run. `Ok`: the run is repeated.
     fn wait_for_room(&mut self, error: RunError) -> Result<(), Self::Error> {
         Err(error.into())
     }
 
-    /// Havoc prefers what breaks code to what leads to new code.
+    /// True if havoc prefers changes that break code to those that reach new code.
     fn exploits(&self) -> bool {
         self.fuzzer().mutation.strategy == Strategy::Exploit
     }
 
-    /// Does `work`, whose time belongs to `part`.
+    /// Does `work` and charges its time to `part`.
     fn timed<T>(&mut self, _part: Part, work: impl FnOnce(&mut Self) -> T) -> T {
         work(self)
     }
 
-    /// A seed's bytes are these from now on; the corpus has the former ones still.
+    /// Called when the bytes of a seed change; the corpus still has the old ones.
     fn seed_changed(&mut self, _id: SeedId, _bytes: &[u8]) -> Result<(), Self::Error> {
         Ok(())
     }
 
-    /// The deterministic stage of a seed is done for good.
+    /// Called when the deterministic stage of a seed is complete.
     fn deterministic_done(&mut self, _id: SeedId) {}
 
-    /// What comes between two batches. True if the stage at work is to end.
+    /// Does the work between two batches. Returns true if the current stage is to end.
     fn between_batches(&mut self) -> Result<bool, Self::Error> {
         self.look_around()?;
         Ok(self.is_over())
     }
 
-    /// What comes from outside, and runs that were put off.
+    /// Handles external events and the queued second runs.
     fn look_around(&mut self) -> Result<(), Self::Error> {
         self.look_outside()?;
         admit::look_at_doubtful(self)
     }
 
-    /// Runs a batch and keeps what deserves it. With `reference` it also says whether the last
-    /// run differed from that.
+    /// Runs a batch and keeps the finds. With `reference`, also tells whether the last run differed from it.
     fn run_batch(
         &mut self,
         batch: &[Candidate],
@@ -306,7 +305,7 @@ pub trait Door: Sized + 'static {
             outcome.hang = false;
             let run = match runner.run(mutators, batch, &mut next) {
                 Ok(Some(run)) => run,
-                // It was cut short, because runs are slow or because of the user.
+                // The batch ended early, because runs are slow or because of the user.
                 Ok(None) => {
                     self.inspect_quiet(batch)?;
                     if next < batch.len() && !self.is_over() {
@@ -342,7 +341,7 @@ pub trait Door: Sized + 'static {
         Ok(outcome)
     }
 
-    /// The candidate that was run last, as the target got it, if the sanitizer builds should see its path.
+    /// The last candidate as delivered to the target, if its path is new and the sanitizer builds have time.
     fn due_for_inspection(
         &mut self,
         candidate: &Candidate,
@@ -356,7 +355,7 @@ pub trait Door: Sized + 'static {
         })
     }
 
-    /// Runs in the sanitizer builds what took a path of its own among the runs that were not shown.
+    /// Runs the candidates of runs that were not shown in the sanitizer builds, if their path is new.
     fn inspect_quiet(&mut self, batch: &[Candidate]) -> Result<(), Self::Error> {
         if !self.fuzzer().may_inspect() {
             return Ok(());
@@ -372,7 +371,7 @@ pub trait Door: Sized + 'static {
         Ok(())
     }
 
-    /// Runs a candidate in the sanitizer builds, until one of them crashes.
+    /// Runs a candidate in each sanitizer build until one crashes.
     fn inspect(&mut self, candidate: &Candidate) -> Result<(), Self::Error> {
         let mut build = 0;
         loop {
@@ -407,8 +406,9 @@ pub trait Door: Sized + 'static {
         }
     }
 
-    /// The finding of an input that ended so in a build without edges. The target runs it in a process that has run
-    /// before: the first run of a loop lacks the edge back to its start, and would be a kind of its own.
+    /// Judges an input that ended with `exit` in a build without edges, by its edges in the target. The target runs
+    /// it twice and the second run counts: the first run of a loop lacks the edge back to its start and would look
+    /// unique.
     fn judged_by_target(
         &mut self,
         input: &[u8],
@@ -422,8 +422,7 @@ pub trait Door: Sized + 'static {
         })
     }
 
-    /// Runs one candidate and keeps it if it deserves that. Returns how it behaved; None if it ended in
-    /// a way in which no seed does.
+    /// Runs one candidate and keeps it if it is a find. Returns its behaviour; None if it ended unlike a seed.
     fn try_out(&mut self, candidate: &Candidate) -> Result<Option<Behaviour>, Self::Error> {
         let seen = self.run(Run::judged(&candidate.bytes))?;
         let behaviour = self.usable(&seen);
@@ -431,7 +430,7 @@ pub trait Door: Sized + 'static {
         Ok(behaviour)
     }
 
-    /// How a run behaved; None if it ended in a way in which no seed does.
+    /// The behaviour of a run; None if it ended unlike a seed.
     fn usable(&self, seen: &Seen) -> Option<Behaviour> {
         self.fuzzer().judge.accepts(seen.exit).then_some(seen.behaviour)
     }
@@ -451,7 +450,7 @@ pub trait Door: Sized + 'static {
         Ok(admit(self, delivered.as_ref().unwrap_or(candidate), verdict)?.kept)
     }
 
-    /// One run, as soon as there is room for its input. Whoever asks acts on the verdict.
+    /// Makes one run, repeated while [`Door::wait_for_room`] allows it. The caller acts on the verdict.
     fn run(&mut self, run: Run<'_>) -> Result<Seen, Self::Error> {
         let usual = self.fuzzer().timeout();
         self.fuzzer_mut().set_timeout(run.timeout.unwrap_or(usual));
@@ -466,8 +465,8 @@ pub trait Door: Sized + 'static {
         seen
     }
 
-    /// One run of an input with a log of its comparisons, see [`Runner::observe_logged`]. It is not judged: it shows
-    /// no edges.
+    /// Runs an input with a log of its comparisons, see [`Runner::observe_logged`]. The run shows no edges, so it is
+    /// not judged.
     ///
     /// [`Runner::observe_logged`]: crate::runner::Runner::observe_logged
     fn logged<T>(
@@ -496,7 +495,7 @@ pub trait Door: Sized + 'static {
         self.when_there_is_room(|fuzzer| fuzzer.runner.reads_input(input))
     }
 
-    /// Runs an input several times. What an end of the search leaves off counts as not done.
+    /// Runs an input several times. Returns an empty calibration if the search ends meanwhile.
     fn calibrated(&mut self, input: &[u8], runs: u32) -> Result<Calibration, Self::Error> {
         let result = self.timed(Part::Calibration, |door| {
             door.when_there_is_room(|fuzzer| {
@@ -513,7 +512,7 @@ pub trait Door: Sized + 'static {
         Ok(result)
     }
 
-    /// An attempt to run something, as soon as there is room for its input.
+    /// Repeats `attempt` while it fails and [`Door::wait_for_room`] allows it.
     fn when_there_is_room<T>(
         &mut self,
         mut attempt: impl FnMut(&mut Fuzzer<Self::Mutators>) -> Result<T, RunError>,

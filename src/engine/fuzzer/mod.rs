@@ -1,7 +1,7 @@
-//! The fuzzer as one object: everything that decides which input is run next and what a run was worth.
+//! The fuzzer as one object: everything that chooses the next input and judges its run.
 //!
-//! A program that embeds it owns a [`Fuzzer`] and implements [`door::Door`]; the stages in
-//! [`super::stage`] do the rest. `examples/in_process.rs` is a whole one.
+//! An embedding program owns a [`Fuzzer`] and implements [`door::Door`]; the stages in [`super::stage`] do the rest.
+//! `examples/in_process.rs` is a complete example.
 
 pub mod admit;
 mod ahead;
@@ -34,22 +34,22 @@ use super::schedule::ledger::{Effort, Ledger, Purpose};
 use super::schedule::{Budget, ScheduleOptions, Scheduler};
 use crate::options::{MutationOptions, Wanted};
 
-/// What a search may do.
+/// Options of a search.
 #[derive(Clone, Debug)]
 pub struct Plan {
     pub mutation: MutationOptions,
-    /// No inputs but those of foreign mutators (`AFL_CUSTOM_MUTATOR_ONLY`).
+    /// Only foreign mutators make inputs (`AFL_CUSTOM_MUTATOR_ONLY`).
     pub foreign_only: bool,
     pub schedule: ScheduleOptions,
-    /// Domains count, also if they do not guide.
+    /// Gains of domains count even if domains do not guide the search.
     pub watch_domains: bool,
-    /// Which runs make seeds.
+    /// Which runs can become seeds.
     pub wanted: Wanted,
     pub admission: AdmissionOptions,
     pub rng_seed: u64,
 }
 
-/// One search: what runs inputs, what judges them, and the parts that decide, with foreign mutators `M`.
+/// One search: executor, judge, corpus, scheduler and the foreign mutators `M`.
 ///
 /// Nothing outside this module can run an input or judge a run: stages, and the program around them, ask
 /// [`door::Door`] for it.
@@ -68,17 +68,17 @@ pub struct Fuzzer<M> {
     pub ledger: Ledger,
     sidecars: Option<Sidecars>,
     guides: bool,
-    /// A run that takes long may be what it looks for.
+    /// True if slow runs may be what the search looks for.
     wants_slow: bool,
     /// The first seed whose comparisons are solved.
     pub compares_from: SeedId,
     ahead: Ahead,
-    /// What the seeds do not pass; inputs have the numbers of the seeds.
+    /// Comparisons that no seed passes; input numbers are seed numbers.
     pub(super) blockers: Blockers,
 }
 
 impl<M: ForeignMutators> Fuzzer<M> {
-    /// A search without seeds. The plan's schedule is guided only if the target has domains.
+    /// Creates a search without seeds. The schedule is guided only if the target has domains.
     #[must_use]
     pub fn new(mut runner: Runner, mutators: M, dictionary: Dictionary, plan: Plan) -> Self {
         let Plan { mutation, foreign_only, mut schedule, .. } = plan;
@@ -114,17 +114,17 @@ impl<M: ForeignMutators> Fuzzer<M> {
         }
     }
 
-    /// The control flow of the target: from now on it is known what is shut.
+    /// Sets the control flow of the target, from which the frontier is computed.
     pub fn follow(&mut self, functions: &[FunctionFlow]) {
         self.ahead = Ahead::new(Frontier::new(Flow::new(functions)));
     }
 
-    /// What is shut, as it was at the last call of [`Fuzzer::frontier`].
+    /// The frontier as of the last call of [`Fuzzer::frontier`].
     pub(super) fn known_frontier(&self) -> &Frontier {
         &self.ahead.frontier
     }
 
-    /// What is shut, as it was lately.
+    /// The frontier, updated first if an update is due.
     pub fn frontier(&mut self) -> &Frontier {
         let (now, counts_time) = (self.effort(), self.counts_time());
         let seeds = self.corpus.len();
@@ -136,24 +136,25 @@ impl<M: ForeignMutators> Fuzzer<M> {
         &self.ahead.frontier
     }
 
-    /// Sanitizer builds, to run what takes a path of its own.
+    /// Sets the sanitizer builds, which run inputs with a new path.
     pub fn run_beside(&mut self, sidecars: Sidecars) {
         self.runner.settings_mut().paths = sidecars.paths();
         self.sidecars = Some(sidecars);
     }
 
-    /// Comparisons are logged by another build of the target from now on (`-c`).
+    /// Logs comparisons with another build of the target from now on (`-c`).
     pub fn log_by(&mut self, logger: Box<dyn Executor>) {
         self.runner.log_by(Some(logger));
     }
 
-    /// The other build cannot be run any more. What it has logged says nothing of the target's own log.
+    /// Removes the build that logs, which can no longer run. Its logs do not apply to the target, so the blockers are
+    /// cleared.
     pub(super) fn lose_logger(&mut self) {
         self.runner.log_by(None);
         self.blockers = Blockers::default();
     }
 
-    /// Comparisons are logged by another build than the target.
+    /// True if another build than the target logs comparisons.
     #[must_use]
     pub(crate) fn has_logger(&self) -> bool {
         self.runner.logger().is_some()
@@ -165,61 +166,61 @@ impl<M: ForeignMutators> Fuzzer<M> {
         self.runner.logger().is_some_and(TargetInfo::has_partial_log)
     }
 
-    /// Runs can be asked for their comparisons.
+    /// True if runs can log their comparisons.
     #[must_use]
     pub fn logs_comparisons(&self) -> bool {
         self.has_logger() || self.target().logs_comparisons()
     }
 
-    /// The places of comparisons in what logs them, see [`TargetInfo::comparison_sites`].
+    /// Comparison sites of the build that logs, see [`TargetInfo::comparison_sites`].
     #[must_use]
     pub fn comparison_sites(&self) -> Vec<Site> {
         self.runner.logger().unwrap_or(self.target()).comparison_sites()
     }
 
-    /// None without sanitizer builds.
+    /// The sanitizer builds; None if there are none.
     #[must_use]
     pub fn sidecars(&self) -> Option<&Sidecars> {
         self.sidecars.as_ref()
     }
 
-    /// Domains guide the search (`-p`).
+    /// True if domains guide the search (`-p`).
     #[must_use]
     pub fn guided(&self) -> bool {
         self.guides
     }
 
-    /// What is known of the target.
+    /// Properties of the target.
     #[must_use]
     pub fn target(&self) -> &dyn TargetInfo {
         self.runner.info()
     }
 
-    /// What is known of earlier runs.
+    /// The judge, which has the state of earlier runs.
     #[must_use]
     pub fn judge(&self) -> &Judge {
         &self.judge
     }
 
-    /// Takes up what an earlier process of this search knew.
+    /// Restores the judge's state from an earlier process of this search.
     pub fn recall(&mut self, lessons: &Lessons) {
         self.judge.recall(lessons);
     }
 
-    /// What the seeds do not pass, by the target's own logs: those of another build say nothing once that has changed.
+    /// Comparisons that no seed passes, by the target's own logs. None if another build logs: that build may change.
     #[must_use]
     pub fn own_blockers(&self) -> Option<&Blockers> {
         (!self.has_logger()).then_some(&self.blockers)
     }
 
-    /// Takes up what the target's own logs have shown to an earlier process.
+    /// Restores the blockers of an earlier process. Ignored if another build logs.
     pub fn recall_blockers(&mut self, blockers: Blockers) {
         if !self.has_logger() {
             self.blockers = blockers;
         }
     }
 
-    /// What others know is not new, see [`Judge::know`].
+    /// Merges the knowledge of others, which is then no longer new, see [`Judge::know`].
     pub fn know(&mut self, known: &Known) {
         self.judge.know(known);
     }
@@ -239,26 +240,26 @@ impl<M: ForeignMutators> Fuzzer<M> {
         self.runner.settings_mut().allow_for_load = allow;
     }
 
-    /// Runs are given up once the request is there, see [`Executor::stop_on`].
+    /// Sets the request on which runs are aborted, see [`Executor::stop_on`].
     ///
     /// [`Executor::stop_on`]: super::executor::Executor::stop_on
     pub fn stop_on(&mut self, request: Option<StopRequest>) {
         self.runner.stop_on(request);
     }
 
-    /// Ends the process that takes many inputs, if there is one.
+    /// Ends the persistent process of the target, if there is one.
     pub fn end_process(&mut self) {
         self.runner.executor_mut().end_process();
     }
 
-    /// The control flow of the target is known.
+    /// True if the control flow of the target is known.
     #[must_use]
     pub fn knows_flow(&self) -> bool {
         self.ahead.frontier.is_known()
     }
 
-    /// Where no seed goes on, as far as that was known at the last call of [`Fuzzer::frontier`], with the cheapest seed that
-    /// comes there, or the one that came closest. At most `most` places.
+    /// Lists at most `most` places where the corpus is stuck, as of the last call of [`Fuzzer::frontier`]. Each comes
+    /// with the seed closest to passing its comparison, or the cheapest seed that reaches it.
     #[must_use]
     pub fn stuck(&self, most: usize) -> Vec<(Stuck, Option<SeedId>)> {
         let seed = |stuck: &Stuck| match (&stuck.comparison, stuck.counter) {
@@ -272,7 +273,8 @@ impl<M: ForeignMutators> Fuzzer<M> {
         stuck(&self.ahead.frontier, &self.blockers, most).into_iter().map(with_seed).collect()
     }
 
-    /// Functions of the target that no seed has entered, likewise; None if they are not known.
+    /// Functions of the target that no seed has entered, as of the last call of [`Fuzzer::frontier`]; None if the
+    /// control flow is unknown.
     #[must_use]
     pub fn never_entered(&self) -> Option<NeverEntered> {
         let frontier = &self.ahead.frontier;
@@ -284,7 +286,7 @@ impl<M: ForeignMutators> Fuzzer<M> {
         self.runner.take_record()
     }
 
-    /// What the target got in the run shown last, if that is not what was given.
+    /// The bytes that the target received in the last run shown, if they differ from the input.
     #[must_use]
     pub fn delivered(&self) -> Option<&[u8]> {
         self.runner.delivered()
@@ -296,7 +298,7 @@ impl<M: ForeignMutators> Fuzzer<M> {
         self.runner.executor_mut().take_account(&input)
     }
 
-    /// What the user should know of the target and that was not reported yet, a line each.
+    /// Notes about the target that were not reported yet, one line each.
     pub fn take_notes(&mut self) -> Vec<String> {
         self.runner.executor_mut().take_notes()
     }
@@ -306,58 +308,59 @@ impl<M: ForeignMutators> Fuzzer<M> {
         self.runner.executor_mut().take_restart()
     }
 
-    /// Frees buffers of batches that are far larger than mutants of a seed of this length.
+    /// Frees batch buffers that are far larger than mutants of a seed of length `len`.
     pub(crate) fn release_buffers(&mut self, len: usize) {
         self.runner.release_buffers(len);
     }
 
-    /// Largest useful batch now.
+    /// The largest useful batch size at present.
     pub(super) fn batch_size(&self) -> usize {
         self.runner.batch_size(&self.mutators)
     }
 
-    /// Mutants of the seed come next: those that compute for much longer than others are cut.
+    /// Sets the soft limit for mutants of this seed: runs that compute for much longer are cut.
     pub(super) fn limit_mutants_of(&mut self, id: SeedId) {
         self.runner.settings_mut().soft_limit = self.soft_limit(id);
     }
 
-    /// The next inputs begin with these messages, see [`RunSettings::beginning`](super::executor::RunSettings::beginning).
+    /// Sets the messages with which the next inputs begin, see
+    /// [`RunSettings::beginning`](super::executor::RunSettings::beginning).
     pub(super) fn begin_with(&mut self, beginning: Option<Beginning>) {
         self.runner.settings_mut().beginning = beginning;
     }
 
-    /// Runs of inputs, for work that is done where the door is closed.
+    /// The runner and the judge, for work inside the door such as calibration.
     fn runs(&mut self) -> (Runs<'_>, &mut Judge) {
         (Runs { runner: &mut self.runner, mutators: &mut self.mutators }, &mut self.judge)
     }
 
-    /// What a stage may spend on the seed; None if the schedule leaves the seed out.
+    /// Budget of a stage for the seed; None if the schedule skips the seed.
     #[must_use]
     pub fn budget(&self, id: SeedId) -> Option<Budget> {
         self.scheduler.budget(&self.corpus, id, self.counts_time())
     }
 
-    /// Processor time after which a mutant of the seed is cut. None while slow runs may be what the search
-    /// looks for, and where time must not count.
+    /// Processor time after which a mutant of the seed is cut. None if slow runs may be what the search looks for, or
+    /// if efforts are not compared by time.
     #[must_use]
     pub fn soft_limit(&self, id: SeedId) -> Option<Duration> {
         (self.counts_time() && !self.wants_slow)
             .then(|| self.scheduler.soft_limit(&self.corpus, id))
     }
 
-    /// Efforts are compared by the target's time, not by runs: nobody asked for a reproducible search, and the
-    /// executor measures it.
+    /// True if efforts are compared by the target's time, false if by runs: the search has to be reproducible, or the
+    /// executor does not measure time.
     pub(super) fn counts_time(&self) -> bool {
         self.scheduler.uses_measured_times() && !self.target().spent().whole().is_zero()
     }
 
-    /// Whether there are sanitizer builds, and they may run an input now. Else a new path stays new for later.
+    /// Whether the sanitizer builds may run an input now. If not, a new path remains new.
     pub(super) fn may_inspect(&self) -> bool {
         let account = &self.ledger[Purpose::Sanitizers];
         self.sidecars.is_some() && account.may(self.effort(), self.counts_time(), Effort::ZERO)
     }
 
-    /// What was done so far, by the target and by the build that logs.
+    /// Runs and time so far, of the target and of the build that logs, without the time of second runs.
     pub fn effort(&self) -> Effort {
         let both = [Some(self.target()), self.runner.logger()];
         let mut effort = Effort { runs: 0, time: Duration::ZERO };
@@ -370,7 +373,7 @@ impl<M: ForeignMutators> Fuzzer<M> {
         effort
     }
 
-    /// What was done since then, in runs of the length of an average run of the whole search.
+    /// Cost since `before`, in average runs of the whole search.
     pub(super) fn cost_since(&self, before: Effort) -> f64 {
         let (now, done) = (self.effort(), self.effort().since(before));
         if !self.counts_time() {
@@ -379,7 +382,7 @@ impl<M: ForeignMutators> Fuzzer<M> {
         done.time.as_secs_f64() / now.time.as_secs_f64() * now.runs as f64
     }
 
-    /// The seed whose turn is next; None if none can be used.
+    /// Picks the seed of the next turn; None if no seed can be used.
     pub fn pick(&mut self) -> Option<SeedId> {
         self.frontier();
         self.scheduler.cull(&mut self.corpus);
@@ -392,22 +395,22 @@ impl<M: ForeignMutators> Fuzzer<M> {
 pub struct Progress {
     /// Seeds that the stages have found.
     pub found: u64,
-    /// Runs of this process when a seed was found or imported last.
+    /// Runs of this process when the last seed was found or imported.
     pub execs_at_find: u64,
     pub cycles_without_finds: u64,
     found_this_cycle: bool,
-    /// The stage at work: its name, steps done and planned.
+    /// The current stage: name, steps done, steps planned.
     pub stage: (&'static str, u64, u64),
-    /// In the order in which they first ran.
+    /// Yields of the stages, in the order of their first run.
     pub yields: Vec<StageYield>,
     pub trim_execs: u64,
-    /// Length of the trimmed seeds before and after.
+    /// Total length of the trimmed seeds, before and after.
     pub trim_bytes: (u64, u64),
     /// The slowest run of all calibrations.
     pub slowest: Duration,
 }
 
-/// What one stage brought.
+/// Finds and runs of one stage.
 #[derive(Clone, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
 pub struct StageYield {
     pub name: Cow<'static, str>,
@@ -416,20 +419,20 @@ pub struct StageYield {
 }
 
 impl Progress {
-    /// A stage has found a seed, after this number of runs.
+    /// Records that `stage` has found a seed, after `execs` runs.
     pub fn seed_found(&mut self, stage: &'static str, execs: u64) {
         self.corpus_grew(execs);
         self.found += 1;
         self.yield_of(stage).finds += 1;
     }
 
-    /// The corpus has one more seed, wherever it came from.
+    /// Records a new seed of any source, after `execs` runs.
     pub fn corpus_grew(&mut self, execs: u64) {
         self.execs_at_find = execs;
         self.found_this_cycle = true;
     }
 
-    /// Every seed had its turn.
+    /// Records the end of a cycle: every seed had its turn.
     pub fn cycle_finished(&mut self) {
         let found = std::mem::take(&mut self.found_this_cycle);
         self.cycles_without_finds = if found { 0 } else { self.cycles_without_finds + 1 };
@@ -453,7 +456,7 @@ mod tests {
     use crate::fake::FakeExecutor;
     use crate::mutate::foreign::NoMutators;
 
-    /// Is there a soft limit for a target with these domains?
+    /// Whether mutants have a soft limit for a target with these domains.
     fn cuts(names: &[&str], guided: bool) -> bool {
         let domain = |(start, name): (u32, &&str)| {
             let name = (*name).to_owned();
@@ -487,7 +490,7 @@ mod tests {
         assert!(cuts(&[], false) && cuts(&[], true));
         assert!(cuts(&["slow"], false) && cuts(&["cmp"], true) && cuts(&["cmp", "valid"], true));
         assert!(!cuts(&["slow"], true) && !cuts(&["cmp", "mem"], true));
-        // Those of FuzzFactory have no names.
+        // Domains of FuzzFactory have no names.
         assert!(!cuts(&[""], true));
     }
 }

@@ -1,7 +1,7 @@
 //! Sanitizer builds beside the target: `-w`.
 //!
-//! The target has no sanitizer and is fast; what it runs on a path of its own is run in the sanitizer builds as well.
-//! So nearly all bugs of the slow builds are found at the speed of the fast one (SAND: Kong, Li, Huang, Su, ICSE 2025).
+//! The target has no sanitizer and is fast; inputs with a new path also run in the sanitizer builds. This finds
+//! nearly all bugs of the slow builds at the speed of the fast one (SAND: Kong, Li, Huang, Su, ICSE 2025).
 //!
 //! ```text
 //! run shown ────────── its edges ─► map_hash ─┐
@@ -9,13 +9,13 @@
 //!   hashes its edges (ffuzz_edges_hash)                                                      ─► crashes/…,+san
 //! ```
 //!
-//! A path is the set of edges that a run hits, as one number; both sides compute the same. The target writes that of
-//! each run it does not show into the channel, so a batch stops for finds only. The fuzzer owns the builds, the set of
-//! paths, and a judge for the crashes of each build; only the door runs them.
+//! A path is a hash of the set of edges that a run hits; target and fuzzer compute the same hash. For runs that are
+//! not shown, the target writes the path into the channel, so a batch stops for finds only. The fuzzer owns the
+//! builds, the set of paths, and a judge for the crashes of each build; only the door runs them.
 //!
-//! The builds get at most half of the time, or with `-s` an eighth of the runs: a path that comes while there is none
-//! left stays new. Seeds and imports are always run there. A build that cannot be started any more is left out.
-//! The triage beside a campaign gets the first build as its own `-w`.
+//! The builds get at most half of the time, or with `-s` an eighth of the runs; a path found while the share is used
+//! up remains new. Seeds and imports always run in the builds. A build that can no longer start is removed. The
+//! triage beside a campaign gets the first build as its own `-w`.
 
 use std::time::Duration;
 
@@ -26,7 +26,7 @@ use crate::options::Inspected;
 use crate::runner::SLOWER;
 use crate::schedule::ledger::{Account, Effort};
 
-/// The builds, and which paths they have seen.
+/// The builds, and the paths they have run.
 pub struct Sidecars {
     builds: Vec<Sidecar>,
     inspected: Inspected,
@@ -35,22 +35,22 @@ pub struct Sidecars {
 
 struct Sidecar {
     executor: Box<dyn Executor>,
-    /// Of its crashes.
+    /// Judges the crashes of this build.
     judge: Judge,
 }
 
-/// What an input did in a build.
+/// Outcome of an input in a build.
 pub(super) enum Inspection {
-    /// It ended, or took too long, which is no finding here.
+    /// No crash; a timeout is not a finding here.
     Fine,
-    /// It crashed.
+    /// A crash, judged by the edges of the build.
     Judged(Option<Finding>),
-    /// It crashed, and the build counts no edges by which crashes are distinguished.
+    /// A crash in a build that counts no edges, so crashes cannot be distinguished.
     Uncounted(ExitKind),
 }
 
-/// A set of paths. One of a thousand new paths is taken for a known one after 600 000, one of ten after six million
-/// (a Bloom filter with two bits for each).
+/// A set of paths: a Bloom filter with two bits per path. The rate of new paths mistaken for known ones is 1 in 1000
+/// after 600 000 paths and 1 in 10 after six million.
 struct Seen {
     bits: Vec<u64>,
 }
@@ -62,7 +62,7 @@ impl Seen {
         Self { bits: vec![0; (Self::BITS / 64) as usize] }
     }
 
-    /// True if it was not there.
+    /// Returns true if the path was not in the set.
     fn insert(&mut self, path: u64) -> bool {
         let mut is_new = false;
         for place in [path % Self::BITS, (path >> 32) % Self::BITS] {
@@ -76,7 +76,7 @@ impl Seen {
 }
 
 impl Sidecars {
-    /// `builds` take the same inputs as the target.
+    /// `builds` must accept the same inputs as the target.
     #[must_use]
     pub fn new(builds: Vec<Box<dyn Executor>>, inspected: Inspected) -> Self {
         let build = |executor: Box<dyn Executor>| {
@@ -99,7 +99,7 @@ impl Sidecars {
         self.builds.iter().map(|build| build.executor.info().execs()).sum()
     }
 
-    /// What counts as a path; None if only seeds are run.
+    /// The classes of hit counts that make a path; None if only seeds are run.
     pub(super) fn paths(&self) -> Option<Classes> {
         match self.inspected {
             Inspected::Edges => Some(Classes::Binary),
@@ -108,24 +108,24 @@ impl Sidecars {
         }
     }
 
-    /// The path of a run; None if no build has to run its input.
+    /// The path of a run; None if the builds need not run its input.
     pub(super) fn path_of(&self, run: &Observation<'_>) -> Option<u64> {
         let classes = self.paths().filter(|_| run.exit == ExitKind::Ok)?;
         Some(map_hash(run.edges, classes))
     }
 
-    /// Whether the builds have not seen this path; from now on they have.
+    /// Adds a path; returns true if it was new.
     pub(super) fn is_new(&mut self, path: u64) -> bool {
         self.seen.insert(path)
     }
 
-    /// What all builds have done.
+    /// Runs and time of all builds.
     fn effort(&self) -> Effort {
         let of = |build: &Sidecar| build.executor.info().spent().whole();
         Effort { runs: self.execs(), time: self.builds.iter().map(of).sum() }
     }
 
-    /// Runs an input in one of the builds, which `account` pays. `timeout` is that of the target.
+    /// Runs an input in one of the builds and charges `account`. `timeout` is that of the target.
     pub(super) fn run(
         &mut self,
         build: usize,
@@ -155,7 +155,7 @@ impl Sidecars {
         })
     }
 
-    /// The finding of an input that ended so in one of the builds, by the edges that it hits in the target.
+    /// Judges an input that ended with `exit` in one of the builds, by the edges that it hits in the `target`.
     pub(super) fn judge_by(
         &mut self,
         build: usize,
@@ -165,7 +165,7 @@ impl Sidecars {
         self.builds[build].judge.judge(&Observation { exit, ..target }).finding
     }
 
-    /// Leaves a build out from now on.
+    /// Removes a build.
     pub(super) fn remove(&mut self, build: usize) {
         self.builds.remove(build);
     }
