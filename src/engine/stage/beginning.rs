@@ -1,9 +1,9 @@
-//! Which messages of a seed all mutants of a turn begin with, so that their runs begin behind them
-//! ([`RunSettings::beginning`](crate::executor::RunSettings::beginning)).
+//! Chooses how many first messages of a seed all mutants of a turn share, so that their runs start after these
+//! messages ([`RunSettings::beginning`](crate::executor::RunSettings::beginning)).
 //!
-//! Each third turn begins with none, so that every message is changed; half of the others with as many as pay, and half
-//! with a number that is drawn from those that pay. A number pays if the runs of the turn save more than twice what a new
-//! process takes: one with the messages, and one without them after the turn.
+//! One turn in three shares none, so that every message is mutated. Half of the others use the largest number that
+//! pays, half a random one of those that pay. A number pays if the runs of the turn save more than twice the start of
+//! a new process with these messages: one is needed for the turn, and another one after it.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -16,30 +16,30 @@ use crate::mutate::below;
 use crate::mutate::foreign::ForeignMutators as _;
 use crate::schedule::Budget;
 
-/// Numbers of messages that are timed.
+/// Maximum number of message counts that are timed for a seed.
 const MOST_TIMED: usize = 8;
-/// Runs of which the quickest counts.
+/// Runs for one timing; the quickest counts.
 const TIMED_RUNS: u32 = 3;
-/// One turn in this number begins with no messages.
+/// One turn in this number shares no messages.
 const WHOLE_ONE_OF: u32 = 3;
 
-/// Times that the first messages of seeds take.
+/// Measured times of the first messages of seeds.
 #[derive(Debug, Default)]
 pub(super) struct MessageTimes {
     of_seeds: HashMap<SeedId, Timed>,
 }
 
-/// Of one seed.
+/// The times of one seed.
 #[derive(Clone, Debug)]
 struct Timed {
-    /// Bytes of the seed when it was timed.
+    /// Length of the seed when it was timed.
     len: usize,
-    /// Numbers of messages, ascending, and the time that a session of them takes beyond one of none.
+    /// Message counts, ascending, and the time of a session with them beyond that of an empty session.
     saved: Vec<(usize, Duration)>,
 }
 
 impl MessageTimes {
-    /// Those that the turn with this budget begins with; None: it changes the whole input.
+    /// Chooses the shared messages of a turn with this budget; None: mutants change the whole input.
     pub(super) fn choose<D: Door>(
         &mut self,
         Turn { door, id, shared }: &mut Turn<'_, D>,
@@ -71,7 +71,7 @@ impl MessageTimes {
         Ok(wanted.and_then(|count| Beginning::of(data, *count)))
     }
 
-    /// What sessions of the first messages of a seed take, by number of messages.
+    /// Times of sessions with the first messages of a seed, by message count.
     fn time_messages<D: Door>(
         &mut self,
         door: &mut D,

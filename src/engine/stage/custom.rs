@@ -1,7 +1,6 @@
-//! Foreign mutators make inputs: each for as long as havoc, unless it says itself how many it wants to make. Those that
-//! compete with havoc have turns in its place.
+//! The custom stage: foreign mutators make inputs. Each has havoc's budget, unless it gives its own number of inputs.
 //!
-//! The mutator of a libFuzzer harness competes so: each turn is its own or havoc's, drawn by what either found.
+//! The mutator of a libFuzzer harness competes with havoc: a bandit gives each turn to one of them by their finds.
 //! Mutators of AFL's interface run before havoc in each turn, as in AFL++.
 
 use super::batches::run_producer;
@@ -35,7 +34,7 @@ impl<D: Door> Stage<D> for Custom {
         Some(Tactic::Custom)
     }
 
-    /// Twice as long if there is no havoc.
+    /// Doubles the budget if there is no havoc.
     fn run(&mut self, turn: &mut Turn<'_, D>) -> Result<StageEnd, D::Error> {
         let fuzzer = turn.door.fuzzer();
         let Some(mut budget) = fuzzer.budget(turn.id) else { return Ok(StageEnd::TurnOver) };

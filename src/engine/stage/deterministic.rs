@@ -1,6 +1,6 @@
-//! Deterministic steps: for favored seeds, once, in slices. Whether a turn has one is decided by what the
-//! steps and havoc have found lately: a whole stage at once takes nine tenths of all runs of a campaign, and
-//! finds little on most targets.
+//! Deterministic steps: for favored seeds, once, in slices. Recent finds of the steps and of havoc decide whether a
+//! turn has a slice: the complete stage would take nine tenths of all runs of a campaign and finds little on most
+//! targets.
 
 use std::time::Duration;
 
@@ -17,7 +17,7 @@ use crate::mutate::foreign::Made;
 use crate::options::DeterministicStage;
 use crate::schedule::Budget;
 
-/// Stages that may be under way; the seed of one more begins again.
+/// Maximum number of suspended stages; any other seed starts over.
 const MOST_SUSPENDED: usize = 1024;
 
 #[derive(Default)]
@@ -25,9 +25,9 @@ pub(super) struct DeterministicSteps {
     suspended: BySeed<Suspended>,
 }
 
-/// Steps that go on in a later turn.
+/// Steps to be continued in a later turn.
 struct Suspended {
-    /// Whether the seed was trimmed then, and its length: they begin again with other bytes.
+    /// Whether the seed was trimmed, and its length. If either has changed, the steps start over.
     seed: (bool, usize),
     steps: Deterministic,
 }
@@ -85,10 +85,10 @@ impl<D: Door> Stage<D> for DeterministicSteps {
     }
 }
 
-/// A part of the steps of one seed.
+/// One slice of the steps of a seed.
 struct Steps {
     steps: Deterministic,
-    /// Steps of this slice.
+    /// Number of steps made in this slice.
     done: u64,
     slice: Budget,
     /// The slice is used up, and steps are left.
@@ -131,7 +131,7 @@ impl Producer for Steps {
     }
 }
 
-/// Whether a step leaves the words of a list of messages alone. The word of a message that gets more bytes follows.
+/// Whether a step keeps the framing of a list of messages intact. Updates the frame of a message that grows.
 fn is_within_message(list: &[u8], pos: usize, out: &mut Candidate) -> bool {
     let Some(more) = out.bytes.len().checked_sub(list.len()) else { return false };
     if more == 0 {

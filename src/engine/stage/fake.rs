@@ -14,7 +14,7 @@ use crate::options::{MutationOptions, Wanted};
 use crate::runner::Runner;
 use crate::schedule::ScheduleOptions;
 
-/// With the inputs that crash, each kind once, or hang, and what stages have in common.
+/// The fuzzer, the inputs that crash (each kind once) or hang, and the shared state of the stages.
 pub(super) struct Search(pub(super) Fuzzer<NoMutators>, pub(super) Vec<Vec<u8>>, pub(super) Shared);
 
 impl Search {
@@ -35,7 +35,7 @@ impl Search {
 }
 
 impl Search {
-    /// Does a part of the seed's turn.
+    /// Does `work` as a part of the seed's turn.
     pub(super) fn turn<T>(&mut self, id: SeedId, work: impl FnOnce(&mut Turn<'_, Self>) -> T) -> T {
         let mut shared = std::mem::take(&mut self.2);
         let result = work(&mut Turn { door: self, id, shared: &mut shared });

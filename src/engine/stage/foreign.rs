@@ -1,4 +1,4 @@
-//! The custom stage: every foreign mutator in turn makes inputs from one seed.
+//! Producer of the custom stage: the foreign mutators take turns making inputs from one seed.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use crate::schedule::Budget;
 use super::havoc::change;
 use super::produce::{Materials, Needs, Producer, Tools};
 
-/// What the mutators work from: the seed, or what a splice made of it.
+/// Input of the mutators: the seed, or a splice of it.
 #[derive(Clone, Copy, Debug)]
 pub struct Base<'a> {
     pub input: &'a [u8],
@@ -18,14 +18,14 @@ pub struct Base<'a> {
     pub other: Option<SeedId>,
 }
 
-/// One pass through the mutators that make inputs.
+/// One pass over the mutators that make inputs.
 #[derive(Debug)]
 pub struct Foreign {
-    /// For mutators whose turn comes after all others', or for the others.
+    /// True for a pass over the late mutators, false for the others.
     late: bool,
-    /// Of a mutator that does not say how many inputs it wants to make.
+    /// Budget of a mutator that gives no number of inputs.
     budget: Budget,
-    /// The mutator at work, once asked what it has planned.
+    /// Index of the current mutator, and its turn once begun.
     at: usize,
     turn: Option<Turn>,
     done: u64,
@@ -37,7 +37,7 @@ struct Turn {
     budget: Budget,
     /// The mutator gave its number of inputs itself.
     fixed: bool,
-    /// Time that the stage had taken before.
+    /// Time spent by the stage when the turn began.
     began: Duration,
 }
 
@@ -53,13 +53,13 @@ impl Foreign {
         Self { late: false, budget, at: 0, turn: None, done: 0 }
     }
 
-    /// Of those whose turn comes after all others'.
+    /// A pass over the late mutators, which run after all other stages.
     #[must_use]
     pub fn late(budget: Budget) -> Self {
         Self { late: true, ..Self::new(budget) }
     }
 
-    /// Nothing to do.
+    /// A pass that is already over.
     #[must_use]
     pub fn ended() -> Self {
         Self { at: usize::MAX, ..Self::new(Budget::of_runs(0)) }
@@ -70,7 +70,7 @@ impl Foreign {
         self.at >= mutators.len()
     }
 
-    /// Writes the next input that is made of `base` to `out`.
+    /// Writes the next input made from `base` to `out`.
     pub(crate) fn next_of(
         &mut self,
         base: Base<'_>,
@@ -103,7 +103,7 @@ impl Foreign {
         }
     }
 
-    /// The turn of the mutator whose it is; None when all had theirs.
+    /// The current turn; begins the next one if needed. None after the last mutator.
     fn turn(
         &mut self,
         base: Base<'_>,
@@ -137,7 +137,7 @@ impl Foreign {
     }
 }
 
-/// The seed itself is what the mutators work from.
+/// As a producer, makes inputs from the seed itself.
 impl Producer for Foreign {
     fn name(&self) -> &'static str {
         "custom"
@@ -147,7 +147,7 @@ impl Producer for Foreign {
         self.next_of(Base { input: from.input, other: None }, from, tools, out)
     }
 
-    /// Inputs made and planned, as far as they are known.
+    /// Inputs made and planned; future turns are unknown.
     fn progress(&self, spent: Duration) -> (u64, u64) {
         let left = self.turn.map_or(0, |turn| {
             turn.budget.planned(turn.done, turn.time(spent)).saturating_sub(turn.done)
@@ -159,7 +159,7 @@ impl Producer for Foreign {
         Needs { donors: true, single: mutators.describes(), ..Needs::default() }
     }
 
-    /// A mutator without a number of its own goes on for as long again.
+    /// Extends the turn, unless the mutator gave its number of inputs.
     fn extend(&mut self) {
         if let Some(turn) = self.turn.as_mut().filter(|turn| !turn.fixed) {
             turn.budget.extend();

@@ -1,4 +1,4 @@
-//! Havoc: stacks of random changes, for as long as the schedule gives the seed.
+//! Havoc: stacks of random changes, limited by the budget of the seed.
 
 use std::time::Duration;
 
@@ -41,7 +41,7 @@ impl<D: Door> Stage<D> for Havoc {
     }
 }
 
-/// Makes stacks of changes.
+/// Producer of stacked changes.
 pub struct Stacks {
     done: u64,
     budget: Budget,
@@ -85,7 +85,7 @@ impl Producer for Stacks {
     }
 }
 
-/// One stack of changes of `base`, with those of foreign mutators among them.
+/// Writes `base` with one stack of changes to `out`; foreign mutators may add theirs.
 pub(super) fn stack(
     from: &Materials<'_>,
     Tools { mutators, rng, buffer }: &mut Tools<'_>,
@@ -94,7 +94,7 @@ pub(super) fn stack(
     out: &mut Candidate,
 ) {
     let donor = from.donors.pick(rng).map(|(_, bytes)| bytes);
-    // They are those of the seed.
+    // The lengths are those of the seed, not of a splice.
     let lengths = if base.other.is_none() { from.lengths } else { &[] };
     buffer.set(base.input, lengths);
     if from.messages {
@@ -124,8 +124,8 @@ pub(super) fn stack(
     out.origin = Origin { parent: from.seed, other: base.other, step, by };
 }
 
-/// Applies one change, seldom a few, for a foreign mutator that requests it during its own call. Its bytes may be one
-/// message, so they are not taken for a list.
+/// Applies one change, rarely a few, at the request of a foreign mutator. `bytes` may be a single message, so they
+/// are not treated as a list of messages.
 pub(super) fn change(
     from: &Materials<'_>,
     rng: &mut Rng,

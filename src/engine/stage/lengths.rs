@@ -1,11 +1,11 @@
-//! Lengths and offsets: which numbers of a seed count other bytes of it is found once for each favored seed, by the
-//! edges of runs (see [`lengths`](crate::mutate::lengths)). Havoc keeps them right from then on.
+//! Lengths and offsets: finds the numbers of a seed that count other bytes of it, once for each favored seed, by the
+//! edges of runs (see [`lengths`](crate::mutate::lengths)). Havoc keeps them consistent from then on.
 //!
-//! A seed that is no text has its search once, by edges alone. Shapes of common formats come first
-//! (`mutate::records`): records that tile the input without a gap are a guess, and a record that holds grows together with
-//! all that it lies in. Then single numbers are tried, those that reach farthest first, and those that were found are
-//! kept right in later runs, so tables of offsets and nested parts are found from the outside in. A bandit draws for
-//! each batch of such a seed whether lengths follow or stay as they are; `state.json` has them for the next process.
+//! Text seeds are skipped. Record shapes of common formats come first (`mutate::records`): records that tile the
+//! input without a gap are a guess, which runs verify by growing a record together with all its parents. Then single
+//! numbers are tried, those with the farthest end first. Numbers found are kept consistent in later runs, so tables
+//! of offsets and nested parts are found from the outside in. For each batch of such a seed a bandit draws whether
+//! lengths are updated or left alone; `state.json` saves them for the next process.
 
 use std::collections::HashMap;
 
@@ -24,36 +24,37 @@ use crate::schedule::ledger::{Effort, Purpose, SLICE};
 
 /// Widths of numbers, bytes.
 const WIDTHS: [usize; 4] = [8, 4, 2, 1];
-/// The longest input that is searched, bytes.
+/// Maximum length of a searched input, bytes.
 const LONGEST: usize = 1 << 16;
-/// Runs for one seed.
+/// Maximum number of runs for one seed.
 const MOST_RUNS: u64 = 8192;
-/// Runs that may be spent on numbers of a width for each one that was found, beyond those of [`MOST_RUNS`]: most formats
-/// have one or two widths, and single bytes cost most.
+/// Additional runs for a width, beyond [`MOST_RUNS`], for each number of that width found: most formats use one or
+/// two widths, and single bytes cost most.
 const RUNS_FOR_ONE: u64 = 1024;
-/// Numbers of one seed that are kept right.
+/// Maximum number of lengths recorded for a seed.
 const MOST_LENGTHS: usize = 64;
-/// Bytes that are put in: a multiple of what tables and samples are often counted in.
+/// Number of bytes inserted in a test: a multiple of common sizes of table entries and samples.
 const INSERTED: usize = 24;
-/// The same for the second look at what was found.
+/// Number of bytes inserted to verify a find.
 const INSERTED_NEXT: usize = 48;
-/// What every input reaches says nothing; with fewer edges of its own there is nothing to lose.
+/// A seed with fewer edges of its own, beyond those of the [`TRIVIAL`] input, is not searched for single numbers.
 const FEWEST_EDGES: usize = 8;
 const TRIVIAL: &[u8] = b"a";
-/// A wrong number loses at least one in this number of the seed's own edges, and no less than that.
+/// A wrong number must lose at least 1/20 of the seed's own edges, and at least two edges.
 const LOSS_ONE_OF: usize = 20;
 const LEAST_LOSS: usize = 2;
-/// With the bytes at their place, at least one in this number of the lost edges comes back.
+/// With the inserted bytes, at least 1/5 of the lost edges must come back.
 const GAIN_ONE_OF: usize = 5;
-/// Records that are verified of one guess, and bytes by which they grow.
+/// Maximum number of records verified in a guess, and the bytes by which each grows.
 const MOST_VERIFIED: usize = 32;
 const GROWN: usize = 4;
-/// What is counted may end so much later than the number says: a type before the data, or a checksum after them.
+/// Distances by which the counted part may end later than the number says: a type before the data, or a checksum
+/// after.
 const BEYOND: [usize; 4] = [2, 4, 8, 12];
 
 #[derive(Default)]
 pub(super) struct Lengths {
-    /// Runs, and numbers that were found, for each of [`WIDTHS`].
+    /// Runs made and numbers found, for each of [`WIDTHS`].
     by_width: [(u64, u64); WIDTHS.len()],
 }
 
@@ -65,7 +66,7 @@ impl<D: Door> Stage<D> for Lengths {
     fn wants(&mut self, Turn { door, id, shared }: &mut Turn<'_, D>) -> bool {
         let fuzzer = door.fuzzer();
         let seed = &fuzzer.corpus[*id];
-        // Of what hooks make of an input, places in the input say nothing.
+        // If hooks rewrite inputs, positions in an input mean nothing.
         let is_possible = !fuzzer.foreign_only && !fuzzer.mutators.touch_runs();
         let is_text = fuzzer.mutation.text.unwrap_or_else(|| is_text(&seed.data));
         seed.favored
@@ -91,7 +92,7 @@ impl<D: Door> Stage<D> for Lengths {
         let budget = budget.longest();
         open(door, Purpose::Lengths);
         let mut trial = Trial { door: &mut *door, candidate, edges, runs: 0, begin, budget };
-        // The words of messages are kept right as well, and no others are looked for in their place.
+        // The framing of messages is updated as well, and not searched.
         let has_messages = trial.door.fuzzer().mutation.messages;
         let mut found: Vec<Length> =
             messages::framing(&input).take_while(|_| has_messages).collect();
@@ -99,7 +100,7 @@ impl<D: Door> Stage<D> for Lengths {
         close(door, Purpose::Lengths);
         let fuzzer = door.fuzzer_mut();
         found.retain(|length| !messages::is_framing(length));
-        // Also what was found until a stop.
+        // After a stop, the finds so far are kept.
         shared.note_lengths(id, found.into());
         fuzzer.progress.yield_of("lengths").execs += fuzzer.target().execs() - execs;
         match end {
@@ -110,7 +111,7 @@ impl<D: Door> Stage<D> for Lengths {
     }
 }
 
-/// Runs with one thing changed, and what they lose of the seed's own edges.
+/// Runs changed inputs and measures the loss of the seed's own edges.
 struct Trial<'a, D> {
     door: &'a mut D,
     candidate: Candidate,
@@ -121,7 +122,7 @@ struct Trial<'a, D> {
 }
 
 impl<D: Door> Trial<'_, D> {
-    /// Before each run.
+    /// Checks all limits; called before each run.
     fn check(&mut self) -> Result<(), Stop<D::Error>> {
         if self.door.between_batches()? {
             return Err(Stop::TurnOver);
@@ -134,7 +135,7 @@ impl<D: Door> Trial<'_, D> {
         if is_spent { Err(Stop::Spent) } else { Ok(()) }
     }
 
-    /// The edges that an input hits, of those asked for. It is judged like every other input.
+    /// Runs an input, judged as usual, and returns which of the seed's own edges it hits.
     fn hit(&mut self, input: Vec<u8>) -> Result<Vec<u32>, Stop<D::Error>> {
         self.check()?;
         self.candidate.bytes = input;
@@ -148,7 +149,8 @@ impl<D: Door> Trial<'_, D> {
         Ok(self.edges.len() - self.hit(input)?.len())
     }
 
-    /// With bytes at the end of what the number counts. None if there is no room for them.
+    /// Number of edges lost by an input with `count` bytes inserted at the end of the counted part. None if they do
+    /// not fit.
     fn lost_with_bytes(
         &mut self,
         input: &[u8],
@@ -202,8 +204,8 @@ fn measure<D: Door>(
     Ok(())
 }
 
-/// Takes the records whose lengths runs show to be right. One record that grows needs those that it lies in to grow
-/// with it, so that none of them is found alone. They fit to each other, so that one edge says enough.
+/// Adds the lengths of records that runs confirm. A record can only grow together with its parents, so no record is
+/// confirmed alone. Records that tile the input are consistent, so a loss of one edge is enough evidence.
 fn verify<D: Door>(
     trial: &mut Trial<'_, D>,
     input: &[u8],
@@ -241,7 +243,7 @@ fn verify<D: Door>(
     Ok(())
 }
 
-/// Looks for numbers of one width.
+/// Searches for numbers of one width.
 fn search<D: Door>(
     trial: &mut Trial<'_, D>,
     input: &[u8],
@@ -316,8 +318,7 @@ mod tests {
         [&size.to_be_bytes()[..], &size.to_le_bytes(), &chunks, b"\xff\xfe\xfd\xfc"].concat()
     }
 
-    /// Hits edges 10 to 19 for the size, 20 to 29 for the trailer, and ten more for each chunk, as long as all was right
-    /// before.
+    /// Hits edges 10 to 19 for the size, 20 to 29 for the trailer, and ten more for each chunk, up to the first error.
     fn parse(input: &[u8], edges: &mut [u8]) {
         edges[0] = 1;
         let number = |at: usize| input.get(at..at + 4)?.first_chunk::<4>();

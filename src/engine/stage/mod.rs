@@ -1,5 +1,5 @@
-//! A turn: what is done with one picked seed. A new stage is one file here, with all that it remembers, and one line in
-//! [`Stages::new`].
+//! A turn: the stages that run on one picked seed. A new stage takes one file here, including its state, and one line
+//! in [`Stages::new`].
 
 mod beginning;
 mod comparisons;
@@ -32,10 +32,10 @@ use super::corpus::{BySeed, Corpus, SeedId};
 use super::fuzzer::Fuzzer;
 use super::fuzzer::door::{Door, Part};
 
-/// What stages know for the next process, by their names.
+/// Saved state of the stages for the next process, by stage name.
 pub type Saved = BTreeMap<String, Value>;
 
-/// Seeds that are as they were when an earlier process has saved something of them.
+/// Seeds unchanged since an earlier process saved state about them.
 #[derive(Clone, Copy)]
 pub struct Kept<'a> {
     pub corpus: &'a Corpus,
@@ -47,19 +47,19 @@ impl Kept<'_> {
         self.ids.contains(&id) && id < self.corpus.next_id()
     }
 
-    /// What was saved of these seeds.
+    /// Removes saved entries of other seeds.
     fn retain<T>(self, saved: &mut BySeed<T>) {
         saved.retain(|id, _| self.has(*id));
     }
 }
 
-/// The stages of all turns of a search, and what they have in common.
+/// The stages of a search and their shared state.
 pub struct Stages<D> {
     list: Vec<Box<dyn Stage<D>>>,
     shared: Shared,
 }
 
-/// What a stage works with: the seed of the turn, the search, and what stages have in common.
+/// Context of a stage: the search, the seed of the turn, and the state shared by the stages.
 pub struct Turn<'a, D> {
     pub door: &'a mut D,
     pub id: SeedId,
@@ -67,41 +67,41 @@ pub struct Turn<'a, D> {
 }
 
 impl<D: Door> Turn<'_, D> {
-    /// The same for another seed.
+    /// The same turn with another seed.
     fn of(&mut self, id: SeedId) -> Turn<'_, D> {
         Turn { door: &mut *self.door, id, shared: &mut *self.shared }
     }
 
-    /// Does `work`, whose time belongs to `part`.
+    /// Does `work` and charges its time to `part`.
     fn timed<T>(&mut self, part: Part, work: impl FnOnce(&mut Turn<'_, D>) -> T) -> T {
         let Self { door, id, shared } = self;
         door.timed(part, |door| work(&mut Turn { door, id: *id, shared }))
     }
 }
 
-/// A part of a turn, with all that it remembers from one turn to the next.
+/// A part of a turn, with its state across turns.
 pub trait Stage<D: Door> {
-    /// For the screen, the table of yields, unless its steps have names of their own, and [`Stages::save`].
+    /// Name for the screen, for [`Stages::save`], and for the table of yields unless the steps have their own names.
     fn name(&self) -> &'static str;
 
-    /// Whether it has something to do with this seed in this turn.
+    /// Whether the stage runs in this turn.
     fn wants(&mut self, turn: &mut Turn<'_, D>) -> bool;
 
-    /// Does it. All runs go through the door, and between two batches the stage asks
-    /// [`Door::between_batches`] whether it goes on.
+    /// Runs the stage. All runs go through the door, and between two batches the stage calls
+    /// [`Door::between_batches`] to learn whether to continue.
     fn run(&mut self, turn: &mut Turn<'_, D>) -> Result<StageEnd, D::Error>;
 
-    /// The arm of the bandit that it is, if it competes with another stage.
+    /// Arm of the bandit, if the stage competes with others.
     fn tactic(&self) -> Option<Tactic> {
         None
     }
 
-    /// What it knows for the next process. None: nothing.
+    /// State for the next process; None if there is none.
     fn save(&self, _fuzzer: &Fuzzer<D::Mutators>) -> Option<Value> {
         None
     }
 
-    /// Takes up what an earlier process has saved. False if no process has saved that.
+    /// Restores state saved by an earlier process. Returns false if it is invalid.
     fn load(&mut self, _saved: Value, _kept: Kept<'_>) -> bool {
         true
     }
@@ -111,14 +111,14 @@ pub trait Stage<D: Door> {
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum StageEnd {
     Finished,
-    /// The turn is over: another seed is now worth more, or the user said so.
+    /// The turn is over: another seed is now worth more, or the user has requested it.
     TurnOver,
 }
 
 /// Stages that compete: the arms of a bandit.
 #[derive(Clone, Copy, Debug)]
 pub enum Tactic {
-    /// Deterministic steps, one after the other.
+    /// Deterministic steps.
     Deterministic,
     /// Random changes.
     Havoc,
@@ -137,7 +137,7 @@ impl<D: Door> Default for Stages<D> {
 }
 
 impl<D: Door> Stages<D> {
-    /// In the order of a turn. Each says itself when it has something to do.
+    /// Creates the stages in the order of a turn. Each decides itself whether it runs, see [`Stage::wants`].
     #[must_use]
     pub fn new() -> Self {
         let list: Vec<Box<dyn Stage<D>>> = vec![
@@ -153,7 +153,7 @@ impl<D: Door> Stages<D> {
         Self { list, shared: Shared::default() }
     }
 
-    /// All stages on one seed, and what the scheduler learns of it. Returns what it cost, in runs of average length.
+    /// Runs all stages on one seed and records the yields of competing stages. Returns the cost, in average runs.
     pub fn run_turn(&mut self, door: &mut D, id: SeedId) -> Result<f64, D::Error> {
         let Self { list, shared } = self;
         let before = door.fuzzer().effort();
@@ -177,7 +177,7 @@ impl<D: Door> Stages<D> {
         Ok(door.fuzzer().cost_since(before))
     }
 
-    /// Runs what a producer makes of a seed, to its end or to that of the turn, without a stage around it.
+    /// Runs the candidates of a producer outside of any stage, until it ends or the turn is over.
     pub fn run_producer(
         &mut self,
         door: &mut D,
@@ -187,12 +187,12 @@ impl<D: Door> Stages<D> {
         batches::run_producer(&mut Turn { door, id, shared: &mut self.shared }, producer)
     }
 
-    /// The stages one by one, each with what they have in common.
+    /// The single stages and their shared state.
     pub fn parts(&mut self) -> (&mut [Box<dyn Stage<D>>], &mut Shared) {
         (&mut self.list, &mut self.shared)
     }
 
-    /// What they know for the next process.
+    /// State of all stages for the next process.
     #[must_use]
     pub fn save(&self, fuzzer: &Fuzzer<D::Mutators>) -> Saved {
         let of_stages =
@@ -201,8 +201,8 @@ impl<D: Door> Stages<D> {
         of_stages.chain(shared).collect()
     }
 
-    /// Takes up what an earlier process has saved. Returns the names of stages of which no process has saved that: they
-    /// know nothing.
+    /// Restores state saved by an earlier process. Returns the names of stages whose state is invalid; they start
+    /// empty.
     pub fn load(&mut self, mut saved: Saved, kept: Kept<'_>) -> Vec<&'static str> {
         let mut refused = Vec::new();
         for stage in &mut self.list {
@@ -230,7 +230,7 @@ mod tests {
     use crate::fuzzer::door::Door as _;
     use crate::mutate::Candidate;
 
-    /// With breakpoints, an executor makes more runs than the one that it reports.
+    /// Models an executor with breakpoints, which makes more runs than it reports.
     #[test]
     fn all_that_the_proof_of_a_hang_takes_counts_as_waiting() {
         let seconds = Duration::from_secs;
@@ -238,7 +238,7 @@ mod tests {
         let (inner, is_second) = (clock.clone(), Cell::new(false));
         let executor = FakeExecutor::new(8, vec![], move |_, edges, _| {
             edges[0] = 1;
-            // The second run is reported as one of a second, and takes three.
+            // The second run takes three seconds but reports one.
             inner.set(seconds(if is_second.replace(true) { 1 } else { 3 }));
             ExitKind::Hang
         });

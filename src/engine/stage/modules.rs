@@ -1,6 +1,6 @@
-//! Mutators whose work on a seed comes after all other stages, and goes on after a restart.
+//! Late mutators: they work on a seed after all other stages, and continue after a restart.
 //!
-//! With `--mutator-only` the campaign is a loop of this stage alone, without an end.
+//! With `--mutator-only` the campaign runs only this stage, in an endless loop.
 
 use super::batches::run_producer;
 use super::foreign::Foreign;

@@ -1,4 +1,4 @@
-//! What makes candidates from a seed, one after the other, and what it works from.
+//! Producers, which make candidates from a seed one by one, and their materials and tools.
 
 use std::time::Duration;
 
@@ -23,7 +23,8 @@ pub struct Materials<'a> {
     ///
     /// [`HavocContext::words`]: crate::mutate::havoc::HavocContext::words
     pub words: bool,
-    /// Numbers of the input that follow what comes in and goes; none if they stay as they are this time.
+    /// Length fields of the input to update when bytes are inserted or removed; empty if they stay unchanged this
+    /// time.
     pub lengths: &'a [Length],
     pub dictionary: &'a Dictionary,
     pub donors: Donors<'a>,
@@ -32,7 +33,7 @@ pub struct Materials<'a> {
     /// Block classes and stack depth that havoc may use; they grow while nothing is found.
     pub long_blocks: u32,
     pub stack_power: u32,
-    /// The seed is a step on the way to a higher value, see [`HavocContext::gentle`].
+    /// The seed is a step towards a higher domain value, see [`HavocContext::gentle`].
     ///
     /// [`HavocContext::gentle`]: crate::mutate::havoc::HavocContext::gentle
     pub climbing: bool,
@@ -44,53 +45,53 @@ pub struct Materials<'a> {
     pub spent: Duration,
 }
 
-/// What producers change while they work.
+/// Mutable state that producers use.
 pub struct Tools<'a> {
     pub mutators: &'a mut dyn ForeignMutators,
     pub rng: &'a mut Rng,
-    /// What havoc works in.
+    /// Work buffer of havoc.
     pub buffer: &'a mut Buffer,
 }
 
-/// How the next candidates are to be run.
+/// Requirements of a producer.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub struct Needs {
-    /// Each is run before the next one is made: a foreign mutator describes only its last input.
+    /// Each candidate runs before the next one is made: a foreign mutator describes only its last input.
     pub single: bool,
-    /// They take pieces of other seeds.
+    /// Candidates contain pieces of other seeds.
     pub donors: bool,
-    /// They may change whole words of text.
+    /// Candidates may have whole words of text changed.
     pub words: bool,
-    /// They move bytes, and lengths may follow.
+    /// Candidates have bytes moved, so length fields may be updated.
     pub lengths: bool,
 }
 
-/// Makes the candidates of one stage. It knows nothing of the others.
+/// Makes the candidates of one stage.
 pub trait Producer {
     /// Name for the status screen and for the table of yields.
     fn name(&self) -> &'static str;
 
-    /// Writes the next candidate in `out`, unless there is none this time.
+    /// Writes the next candidate to `out`, unless this call makes none.
     fn next(&mut self, from: &Materials<'_>, tools: &mut Tools<'_>, out: &mut Candidate) -> Made;
 
-    /// Runs done and planned, after the stage took this time.
+    /// Runs done and planned, after the stage has spent this time.
     fn progress(&self, spent: Duration) -> (u64, u64);
 
     fn needs(&self, _mutators: &dyn ForeignMutators) -> Needs {
         Needs::default()
     }
 
-    /// [`Producer::report`] is to get the outcome of the last candidate before the next one is made.
+    /// True if [`Producer::report`] needs the outcome of the last candidate before the next one is made.
     fn wants_report(&self) -> bool {
         false
     }
 
-    /// Whether the last candidate's run differed from the seed's.
+    /// Reports whether the last candidate's run differed from the seed's.
     fn report(&mut self, _changed: bool) {}
 
-    /// Lengthens the stage: it just found something, and more may be near.
+    /// Extends the budget after a find: more may be near.
     fn extend(&mut self) {}
 
-    /// The stage is over, maybe before its time.
+    /// Called when the stage ends, possibly early.
     fn end(&mut self, _mutators: &mut dyn ForeignMutators) {}
 }

@@ -1,9 +1,9 @@
-//! Repair of checksums and of what else has to follow other bytes (see [`repair`](crate::mutate::repair)): which
-//! comparisons have such a field, and runs of inputs whose fields are put right.
+//! Repair of checksums and of other fields calculated from the input (see [`repair`](crate::mutate::repair)): finds
+//! the comparisons that check such a field, and corrects the fields of inputs before they run.
 //!
-//! A field is found by runs: flipped bytes of the field move one operand; other bytes, or one more at the end, move the
-//! other one. If each of those moves another byte of it by as much, it is a copy, and no field: the program may want
-//! the two to differ.
+//! A field is found by runs: flipped bytes of the field change one operand; other bytes, or one more at the end,
+//! change the other one. If each of these bytes changes a different byte of the operand by the same bit, the operand
+//! is a copy, not a calculated value: the program may want the two to differ.
 
 use std::collections::BTreeSet;
 use std::ops::Range;
@@ -19,24 +19,26 @@ use crate::fuzzer::door::{Door, Part};
 use crate::mutate::Candidate;
 use crate::mutate::repair::{Field, Suspect};
 
-/// Runs of one input, each with the fields right that the one before has shown. Checksums may be nested.
+/// Maximum runs of one input; each corrects the fields that the previous run showed to be wrong. Checksums may be
+/// nested.
 const MOST_ROUNDS: usize = 4;
-/// Bytes of which some have to move what is calculated: before a field, after it, and everywhere.
+/// Number of bytes tested for an effect on the calculated operand: before the field, after it, and spread over the
+/// input.
 const BEFORE: usize = 12;
 const AFTER: usize = 6;
 const EVERYWHERE: usize = 6;
-/// Candidates that are repaired together, because runs with and without the log are those of different processes.
+/// Candidates repaired together: switching between runs with and without the log needs a new process.
 const TOGETHER: usize = 256;
 
-/// Whether mutants of a seed are repaired, as arms of a bandit.
+/// Arms of a bandit: whether to repair the mutants of a seed.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(super) enum Tactic {
     Leave,
     Repair,
 }
 
-/// Runs a seed with its fields right, and notes whether it has any: once, and again when more sites are known. What it was
-/// kept for may lie before a check that the repaired copy passes.
+/// Runs a seed with corrected fields and records whether it has any: once, and again when more fields are known. The
+/// repaired copy may pass a check that the seed fails.
 pub(super) fn repair_once<D: Door>(turn: &mut Turn<'_, D>) -> Result<(), D::Error> {
     let Logs { fields, repairs, .. } = &turn.shared.logs;
     let known = fields.get(&turn.id).map_or(0, |checked| checked.known);
@@ -58,8 +60,8 @@ fn repair_seed<D: Door>(turn: &mut Turn<'_, D>) -> Result<(), D::Error> {
     try_out(turn, Candidate { bytes: input, origin: origin(id, "repair") })
 }
 
-/// Runs an input with its log. Fields that are wrong are put right, and it is run again: afterwards the input is as the
-/// target got it last, and `look` has seen that run last.
+/// Runs an input with its log, corrects wrong fields, and runs it again. Afterwards `input` is the input of the last
+/// run, and the last call of `look` was for that run.
 pub(super) fn run_logged<D: Door, T>(
     turn: &mut Turn<'_, D>,
     input: &mut Vec<u8>,
@@ -86,8 +88,8 @@ pub(super) fn run_logged<D: Door, T>(
     }
 }
 
-/// Fields that the equal operands of a run may be: those of one comparison together, with the ways in which one operand
-/// may stand in the input.
+/// Possible fields for the equal operands of a run, grouped by comparison. A group has one entry for each way in
+/// which an operand may be encoded in the input.
 pub(super) type Suspects = Vec<Vec<Suspect>>;
 
 pub(super) fn suspects<D>(turn: &Turn<'_, D>, input: &[u8], log: ComparisonLog<'_>) -> Suspects {
@@ -96,7 +98,7 @@ pub(super) fn suspects<D>(turn: &Turn<'_, D>, input: &[u8], log: ComparisonLog<'
     alike.map(<[Suspect]>::to_vec).collect()
 }
 
-/// Looks which of them are fields: a field is one that follows its bytes in the input, while the other operand follows
+/// Tests which suspects are fields. A field changes with its bytes in the input, while the other operand changes with
 /// other bytes.
 pub(super) async fn learn<D: Door>(ask: &Ask<D>, input: &[u8], suspects: Suspects) {
     let asking = Asking { ask, input };
@@ -121,14 +123,14 @@ pub(super) async fn learn<D: Door>(ask: &Ask<D>, input: &[u8], suspects: Suspect
     }
 }
 
-/// Questions to runs.
+/// Tests suspects by runs of changed inputs.
 struct Asking<'a, D: Door> {
     ask: &'a Ask<D>,
     input: &'a [u8],
 }
 
 impl<D: Door> Asking<'_, D> {
-    /// What is seen in a run of an input.
+    /// Runs an input with its log; returns what `look` sees.
     async fn look<T: 'static>(
         &self,
         mut input: Vec<u8>,
@@ -139,7 +141,7 @@ impl<D: Door> Asking<'_, D> {
         seen
     }
 
-    /// None: it is no field.
+    /// The field of a suspect; None if it is not a field.
     async fn understand(&self, suspect: &Suspect) -> Option<Field> {
         let (place, encoding) = (suspect.place, suspect.encoding);
         for at in &suspect.at {
@@ -147,7 +149,7 @@ impl<D: Door> Asking<'_, D> {
             let Some(wanted) = encoding.change(&self.input[window.clone()]) else { continue };
             let mut changed = self.input.to_vec();
             changed[window.clone()].copy_from_slice(&wanted);
-            // Other fields are repaired, this one is not known yet.
+            // The run repairs known fields, but not this one.
             let sides = self.look(changed, move |log| {
                 let seen = operands(log, place)?;
                 let [a, b] = seen.map(|operand| encoding.write(operand).as_ref() == Some(&wanted));
@@ -164,8 +166,9 @@ impl<D: Door> Asking<'_, D> {
         None
     }
 
-    /// How many of some bytes outside the window move the calculated operand. None if each of them moves another byte of
-    /// it by as much: it is not calculated, but a copy of them, and may have to differ from the field.
+    /// Number of tested bytes outside `window` that change the calculated operand. None if each of them changes a
+    /// different byte of it by the same bit: then it is a copy, not calculated, and may have to differ from the
+    /// field.
     async fn movers(
         &self,
         suspect: &Suspect,
@@ -201,7 +204,7 @@ impl<D: Door> Asking<'_, D> {
         (count == 0 || copied.len() < count).then_some(count)
     }
 
-    /// The calculated operand follows the length of the input.
+    /// True if the calculated operand grows by one when the input does.
     async fn is_length(&self, suspect: &Suspect, side: usize) -> bool {
         let place = suspect.place;
         let value = move |log: ComparisonLog<'_>| match operands(log, place)?[side] {
@@ -220,10 +223,10 @@ impl<D: Door> Asking<'_, D> {
     }
 }
 
-/// What the change of the lowest bit of a byte does to an operand.
+/// Effect of flipping the lowest bit of an input byte on an operand.
 enum Moved {
     Not,
-    /// The same bit of this byte changes.
+    /// Only the lowest bit of this byte changes.
     OneByte(usize),
     Otherwise,
 }
@@ -243,7 +246,7 @@ impl Moved {
     }
 }
 
-/// Both operands of the comparison at a place, if the run comes to it.
+/// Both operands of the comparison at `place`, if the run reaches it.
 fn operands<'a>(log: ComparisonLog<'a>, place: Place) -> Option<[Operand<'a>; 2]> {
     let mut occurrences = Occurrences::default();
     let mut all = log.iter();
@@ -251,7 +254,7 @@ fn operands<'a>(log: ComparisonLog<'a>, place: Place) -> Option<[Operand<'a>; 2]
     Some([found.a, found.b])
 }
 
-/// Mutants of one seed that wait for their repair.
+/// Mutants of one seed that wait for repair.
 #[derive(Debug, Default)]
 pub(super) struct Waiting {
     candidates: Vec<Candidate>,
@@ -270,7 +273,7 @@ impl Waiting {
         self.candidates.len() >= TOGETHER
     }
 
-    /// Those whose fields were wrong, with fields that are right.
+    /// Takes the candidates and returns those with wrong fields, corrected.
     pub(super) fn repaired<D: Door>(
         &mut self,
         turn: &mut Turn<'_, D>,

@@ -1,43 +1,43 @@
-//! The part of a search that a stage may take, see [`ledger`](crate::schedule::ledger).
+//! The share of a search that a stage may use, see [`ledger`](crate::schedule::ledger).
 
 use crate::fuzzer::door::Door;
 use crate::schedule::ledger::{Effort, Left, Purpose};
 
-/// What the search has taken so far. The fuzzer's own time counts, too: with a quick target it is most of all, and a part
-/// of the target's time alone would be next to nothing.
+/// Total effort of the search so far. Includes the fuzzer's own time: with a fast target it dominates, and a share of
+/// the target's time alone would be next to nothing.
 pub(super) fn taken<D: Door>(door: &D) -> Effort {
     let effort = door.fuzzer().effort();
     Effort { time: effort.time + door.own_time(), ..effort }
 }
 
-/// What the stage may take now.
+/// Effort that the stage may still use now.
 pub(super) fn left<D: Door>(door: &D, purpose: Purpose) -> Left {
     let fuzzer = door.fuzzer();
     fuzzer.ledger[purpose].left(taken(door), fuzzer.counts_time())
 }
 
-/// Whether it may take more than this piece.
+/// Whether the stage has more than `piece` left.
 pub(super) fn may<D: Door>(door: &D, purpose: Purpose, piece: Effort) -> bool {
     !left(door, purpose).is_used_by(piece)
 }
 
-/// From now on the stage is at work.
+/// Charges the effort of the search to the stage from now on.
 pub(super) fn open<D: Door>(door: &mut D, purpose: Purpose) {
     let all = taken(door);
     door.fuzzer_mut().ledger[purpose].open(all);
 }
 
-/// Its work has ended.
+/// Stops charging the stage.
 pub(super) fn close<D: Door>(door: &mut D, purpose: Purpose) {
     let all = taken(door);
     door.fuzzer_mut().ledger[purpose].close(all);
 }
 
-/// Why the work of a stage ends before it is done.
+/// Why the work of a stage stops early.
 pub(super) enum Stop<E> {
     /// The turn is to end, and the work with it.
     TurnOver,
-    /// What the stage may take is used up for now.
+    /// The share of the stage is used up for now.
     Spent,
     Error(E),
 }

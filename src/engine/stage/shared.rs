@@ -1,4 +1,4 @@
-//! What stages have in common. The line of each part says who writes it.
+//! State shared by the stages. The comment on each field names its writer.
 
 use std::collections::HashSet;
 
@@ -14,45 +14,45 @@ use crate::mutate::foreign::ForeignMutators;
 use crate::mutate::repair::Repairs;
 use crate::schedule::bandit::Bandit;
 
-/// Under which [`Stages::save`](super::Stages::save) has it.
+/// Key of the shared state in [`Stages::save`](super::Stages::save).
 pub(super) const NAME: &str = "inputs";
 
-/// Each part has one writer, apart from trimming, which moves what stands in a seed.
+/// Each field has one writer, besides trimming, which updates positions in the trimmed seed.
 pub struct Shared {
-    /// What stages that compete have brought: [`Stages::run_turn`](super::Stages::run_turn).
+    /// Bandit of the competing stages: [`Stages::run_turn`](super::Stages::run_turn).
     pub(super) tactics: Bandit,
     /// Foreign mutators have this turn instead of havoc: `custom.rs`.
     pub(super) is_custom_turn: bool,
     /// `batches.rs`.
     pub(super) batches: Batches,
-    /// Numbers of seeds that count other bytes of them: `lengths.rs`.
+    /// Lengths and offsets in seeds: `lengths.rs`.
     pub(super) lengths: BySeed<Box<[Length]>>,
-    /// Whoever makes runs with a log.
+    /// Written by every run with a log.
     pub(super) logs: Logs,
 }
 
-/// What runs with a log have shown.
+/// Knowledge from runs with a log.
 #[derive(Debug, Default, Deserialize, Serialize)]
 #[serde(default)]
 pub(super) struct Logs {
-    /// What comparisons have come to, by site.
+    /// Results of comparisons.
     pub(super) results: Results,
-    /// Fields of inputs that the target wants to be what it calculates.
+    /// Fields of inputs that must equal a value that the target calculates.
     pub(super) repairs: Repairs,
-    /// Whether a seed has such fields, so that its mutants are repaired: `repair.rs`.
+    /// Whether a seed has such fields, in which case its mutants are repaired: `repair.rs`.
     pub(super) fields: BySeed<Checked>,
-    /// `comparisons/probe.rs`.
+    /// Bytes that decide open comparisons: `comparisons/probe.rs`.
     #[serde(skip)]
     deciding: BySeed<Deciding>,
-    /// Sites of the last comparison of runs that crashed with a log, and not without.
+    /// Last site of runs that crashed with a log but not without one.
     #[serde(skip)]
     pub(super) unrepeated: HashSet<Option<u32>>,
-    /// They are those of another build than the target (`-c`).
+    /// True if the logs are from another build than the target (`-c`).
     #[serde(skip)]
     is_foreign: bool,
 }
 
-/// A seed, when it was run with the fields that were known then.
+/// Result of checking a seed for the fields known at that time.
 #[derive(Clone, Copy, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
 pub(super) struct Checked {
     /// Number of fields that were known.
@@ -60,22 +60,22 @@ pub(super) struct Checked {
     pub(super) has_fields: bool,
 }
 
-/// Bytes of an input that decide comparisons which are open, as a probe has found.
+/// Bytes of an input that decide open comparisons, found by a probe.
 #[derive(Debug)]
 pub(super) struct Deciding {
     input: Box<[u8]>,
-    /// Ascending.
+    /// Positions, ascending.
     at: Box<[u32]>,
 }
 
-/// The parts that are saved.
+/// The saved fields.
 #[derive(Default, Deserialize, Serialize)]
 #[serde(default)]
 struct Parts {
     lengths: BySeed<Box<[Length]>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     logs: Option<Value>,
-    /// Of seeds that are as they were when they were probed.
+    /// Only of seeds that have not changed since the probe.
     deciding: BySeed<Box<[u32]>>,
 }
 
@@ -92,7 +92,7 @@ impl Default for Shared {
 }
 
 impl Shared {
-    /// Logs of another build say nothing once that has changed: they are left out.
+    /// Serializes the state. Omits logs of another build, which may change before the next process.
     pub(super) fn save<M: ForeignMutators>(&self, fuzzer: &Fuzzer<M>) -> Option<Value> {
         let is_own = !fuzzer.has_logger();
         let logs = is_own.then(|| serde_json::to_value(&self.logs).ok()).flatten();
@@ -124,18 +124,18 @@ impl Shared {
         true
     }
 
-    /// All numbers of a seed that count other bytes of it are known.
+    /// Records all lengths and offsets of a seed.
     pub fn note_lengths(&mut self, id: SeedId, lengths: Box<[Length]>) {
         self.lengths.insert(id, lengths);
     }
 
-    /// Numbers of a seed that count other bytes of it, see [`Shared::lengths_in`].
+    /// Lengths and offsets in a seed, see [`Shared::lengths_in`].
     pub(super) fn lengths_of(&self, corpus: &Corpus, id: SeedId) -> Vec<Length> {
         self.lengths_in(corpus, id, &corpus[id].data)
     }
 
-    /// Numbers that count other bytes of `input`, which is the seed or was made of it: those of the seed, or, as long as
-    /// they are not known, of its closest ancestor that has some, as far as they stand in the input.
+    /// Lengths and offsets in `input`, which is the seed or a mutant of it. Taken from the seed, or from its closest
+    /// ancestor with known ones, as far as they still exist in the input.
     pub(super) fn lengths_in(&self, corpus: &Corpus, id: SeedId, input: &[u8]) -> Vec<Length> {
         let known = lineage(corpus, id).find_map(|id| Some((id, self.lengths.get(&id)?)));
         let Some((of, known)) = known else { return Vec::new() };
@@ -157,35 +157,35 @@ impl Shared {
 }
 
 impl Logs {
-    /// A probe of the seed, whose bytes are these, has found what decides something.
+    /// Records the deciding positions that a probe has found in a seed with the bytes `input`.
     pub(super) fn note_deciding(&mut self, id: SeedId, input: &[u8], at: Box<[u32]>) {
         self.deciding.insert(id, Deciding { input: input.into(), at });
     }
 
-    /// Bytes of an input, which was made of the seed, that are known to decide something: those of the seed, or of the
-    /// one that it was made of, as far as they stand in the input.
+    /// Known deciding positions in `input`, which was made from the seed. Taken from the seed or its closest probed
+    /// ancestor, as far as the bytes still exist in the input.
     pub(super) fn deciding(&self, corpus: &Corpus, id: SeedId, input: &[u8]) -> Box<[u32]> {
         let known = lineage(corpus, id).find_map(|id| self.deciding.get(&id));
         let places = known.map_or(Box::default(), |of| moved(&of.at, &of.input, input));
         places.into_iter().filter(|at| (*at as usize) < input.len()).collect()
     }
 
-    /// Forgets what another build has shown than the one that logs now.
+    /// Clears all knowledge if it comes from another build than the one that logs now.
     pub(super) fn check_origin(&mut self, is_foreign: bool) {
         if is_foreign != self.is_foreign {
             *self = Self { is_foreign, ..Self::default() };
         }
     }
 
-    /// Whether mutants of a seed are repaired: it has fields, or the seed that it was made of has, as far as neither was
-    /// run with those that are known.
+    /// Whether mutants of a seed are repaired: its last check found fields, or that of its closest checked ancestor
+    /// did.
     pub(super) fn have_fields(&self, corpus: &Corpus, id: SeedId) -> bool {
         let checked = || lineage(corpus, id).find_map(|id| self.fields.get(&id));
         !self.repairs.is_empty() && checked().is_some_and(|checked| checked.has_fields)
     }
 }
 
-/// A seed, and those that it was made of, one after the other.
+/// A seed followed by its ancestors.
 fn lineage(corpus: &Corpus, id: SeedId) -> impl Iterator<Item = SeedId> {
     std::iter::successors(Some(id), |id| corpus[*id].parent)
 }

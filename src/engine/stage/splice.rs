@@ -1,5 +1,4 @@
-//! Splicing: the seed is joined with another one, then havoc changes the result. For a search that finds
-//! nothing new by other means.
+//! Splicing: joins the seed with another one, then havoc changes the result. Runs once a cycle has found nothing.
 
 use std::time::Duration;
 
@@ -16,7 +15,7 @@ use crate::mutate::splice::{splice, splice_lists};
 use crate::mutate::{Candidate, Rng};
 use crate::schedule::Budget;
 
-/// It gets an eighth of what havoc gets.
+/// Splicing gets an eighth of havoc's budget.
 const SHARE: u32 = 8;
 /// Havoc runs between two splices, AFL++'s number.
 const RUNS_PER_JOIN: u64 = 32;
@@ -48,7 +47,7 @@ struct Joins {
     joined: Vec<u8>,
     other: Option<SeedId>,
     foreign: Foreign,
-    /// Of each foreign mutator after each join.
+    /// Budget of each foreign mutator after each join.
     foreign_budget: Budget,
 }
 

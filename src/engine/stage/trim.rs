@@ -1,4 +1,4 @@
-//! Trimming: a seed's first turn begins with the removal of what changes nothing in its behaviour.
+//! Trimming: the first turn of a seed removes bytes that do not affect its behaviour.
 
 use super::share::{close, may, open};
 use super::{Stage, StageEnd, Turn};
@@ -12,29 +12,29 @@ use crate::mutate::foreign::{ForeignMutators, Made};
 use crate::schedule::Budget;
 use crate::schedule::ledger::{Effort, Purpose, SLICE};
 
-/// Steps of a foreign mutator's trimming: one that never comes to its end would starve all seeds.
+/// Maximum trimming steps of a foreign mutator: endless trimming would starve all seeds.
 const MOST_FOREIGN_STEPS: u32 = 1 << 16;
 
-/// Trimming ends when this multiple of a stage's longest time is used: a seed a thousand times slower than the others
-/// would keep them waiting. That is more than the runs on a seed of 10 KiB take whose runs are as quick as others.
+/// Trimming a seed ends after this multiple of a stage's longest budget: a seed a thousand times slower than the
+/// others would block them. A seed of 10 KiB with runs of average time needs less.
 const LONGER: u32 = 4;
 
-/// Blocks of this part of a seed's length and longer ones are always tried: that is at most 48 runs, and removes most of
-/// what can be removed. Seeds that are mutated untrimmed have children as long as themselves.
+/// Blocks of at least this fraction of a seed (1/32) are always tried. That takes at most 48 runs and removes most of
+/// what can be removed. Untrimmed seeds would have children as long as themselves.
 const COARSE: usize = 32;
 
 pub(super) struct Trimming;
 
-/// A seed under work.
+/// State of the trimming of one seed.
 struct Work {
-    /// As far as it is trimmed.
+    /// The input, trimmed so far.
     input: Vec<u8>,
-    /// Numbers of it that count other bytes, and follow what goes.
+    /// Length fields of the input, updated when bytes are removed.
     lengths: Box<[Length]>,
     candidate: Candidate,
-    /// What must stay the same.
+    /// The behaviour to preserve.
     wanted: Behaviour,
-    /// Short blocks are left out, see [`COARSE`].
+    /// Skip short blocks, see [`COARSE`].
     only_coarse: bool,
 }
 
@@ -43,7 +43,7 @@ impl<D: Door> Stage<D> for Trimming {
         "trim"
     }
 
-    /// A waypoint is mostly a step to the next one: it is not worth the runs before it has stayed.
+    /// Skips a waypoint without new edges in its first turn: most are soon replaced by a better one.
     fn wants(&mut self, turn: &mut Turn<'_, D>) -> bool {
         let fuzzer = turn.door.fuzzer();
         let seed = &fuzzer.corpus[turn.id];
@@ -52,7 +52,7 @@ impl<D: Door> Stage<D> for Trimming {
     }
 
     fn run(&mut self, turn: &mut Turn<'_, D>) -> Result<StageEnd, D::Error> {
-        // Shorter blocks are up to 1000 runs for each seed.
+        // Shorter blocks take up to 1000 runs per seed.
         let only_coarse = !may(turn.door, Purpose::Trimming, SLICE);
         open(turn.door, Purpose::Trimming);
         let end = turn.timed(Part::Trimming, |turn| trim_seed(turn, only_coarse));
@@ -73,7 +73,7 @@ fn trim_seed<D: Door>(
     let before = seed.data.len();
     let (input, path) = (seed.data.to_vec(), seed.path_hash);
     fuzzer.progress.stage = ("trim", 0, 0);
-    // Without domains calibration has seen it.
+    // Without domains, calibration has recorded the behaviour.
     let has_messages = fuzzer.mutation.messages;
     let framing = messages::framing(&input).filter(|_| has_messages);
     let lengths = lengths.into_iter().chain(framing).collect();
@@ -87,7 +87,7 @@ fn trim_seed<D: Door>(
     let mut work = Work { input, lengths, candidate, wanted, only_coarse };
     let limit = Limit::of(door, id);
     let end = trim(door, &mut work, limit);
-    // Also what is done so far counts.
+    // A partial result is kept as well.
     let Work { input, lengths, .. } = work;
     if *input != *door.fuzzer().corpus[id].data {
         door.seed_changed(id, &input)?;
@@ -108,7 +108,7 @@ fn trim_seed<D: Door>(
     end
 }
 
-/// When trimming a seed ends, finished or not.
+/// Limit of the trimming of a seed.
 #[derive(Clone, Copy)]
 struct Limit {
     budget: Option<Budget>,
@@ -142,7 +142,7 @@ fn trim<D: Door>(door: &mut D, work: &mut Work, limit: Limit) -> Result<StageEnd
     Ok(StageEnd::Finished)
 }
 
-/// Leaves out message by message, the last one first.
+/// Removes single messages, the last one first.
 fn trim_messages<D: Door>(
     door: &mut D,
     work: &mut Work,
@@ -173,7 +173,7 @@ fn trim_messages<D: Door>(
     Ok(StageEnd::Finished)
 }
 
-/// Leaves out block by block.
+/// Removes blocks.
 fn trim_blocks<D: Door>(door: &mut D, work: &mut Work, limit: Limit) -> Result<StageEnd, D::Error> {
     let is_list = door.fuzzer().mutation.messages && messages::is_list(&work.input);
     if is_list && trim_messages(door, work, limit)? == StageEnd::TurnOver {
@@ -212,7 +212,7 @@ fn trim_blocks<D: Door>(door: &mut D, work: &mut Work, limit: Limit) -> Result<S
     Ok(StageEnd::Finished)
 }
 
-/// Lets a foreign mutator propose what the input is replaced by.
+/// Lets a foreign mutator propose trimmed inputs.
 fn trim_by<D: Door>(
     door: &mut D,
     mutator: usize,
@@ -236,14 +236,14 @@ fn trim_by<D: Door>(
             false => None,
         };
         let same = seen.as_ref().and_then(|seen| door.usable(seen)) == Some(work.wanted);
-        // The mutator's own step is reported to it before what the step has found.
+        // Report the mutator's step to it before its finds.
         let mutators = &mut door.fuzzer_mut().mutators;
         let next = mutators.trimmed(mutator, (step, planned), lengths, same);
         if let Some(verdict) = seen.and_then(|seen| seen.verdict) {
             door.keep_if_deserved(&work.candidate, verdict)?;
         }
         if same {
-            // Where the mutator has moved them is not known.
+            // The mutator may have moved the length fields.
             work.lengths = Box::default();
             std::mem::swap(&mut work.input, &mut work.candidate.bytes);
         }
@@ -271,7 +271,7 @@ mod tests {
     use crate::schedule::{ScheduleOptions, Scheduler};
     use crate::stage::fake::Search;
 
-    /// A seed whose runs take a thousand times as long as others is not trimmed to its end.
+    /// A seed a thousand times slower than others is not trimmed completely.
     #[test]
     fn a_slow_seed_does_not_keep_the_others_waiting() {
         let clock = Rc::new(Cell::new(Duration::ZERO));
@@ -300,7 +300,7 @@ mod tests {
         assert!(done.time < most && done.runs > 16, "{done:?}");
     }
 
-    /// Nothing can be removed from these seeds, so each pass has all its runs.
+    /// Nothing can be removed from these seeds, so every pass makes all its runs.
     #[test]
     fn short_blocks_are_left_out_when_trimming_has_used_its_share() {
         let clock = Rc::new(Cell::new(Duration::ZERO));

@@ -1,5 +1,5 @@
-//! Work that asks for runs and stands still until they are made: a future, polled by the stage. Where the stage has no
-//! time left, it does not carry out the next order, and the work goes on there in a later turn.
+//! Work that requests runs and waits for them: a future, polled by the stage. When the stage has no time left, it
+//! leaves the next order pending, and the work continues there in a later turn.
 
 use std::cell::{Cell, RefCell};
 use std::future::{self, Future};
@@ -14,19 +14,19 @@ use crate::stage::share::Stop;
 
 type Order<D> = Box<dyn FnOnce(&mut Turn<'_, D>, Limit) -> Result<(), <D as Door>::Error>>;
 
-/// What the work and the stage hand to each other.
+/// State shared by the work and the stage.
 struct Desk<D: Door> {
     order: RefCell<Option<Order<D>>>,
     is_over: Cell<bool>,
     input: RefCell<Rc<[u8]>>,
 }
 
-/// The side of the work.
+/// The work's handle.
 pub(in crate::stage) struct Ask<D: Door>(Rc<Desk<D>>);
 
 impl<D: Door> Ask<D> {
-    /// Does something with the search as soon as there is time for it. An order is a few runs at most: the work pauses
-    /// between two of them only.
+    /// Runs `work` on the search as soon as there is time. An order should make only a few runs, because the work
+    /// pauses only between orders.
     pub(in crate::stage) async fn order<T: 'static>(
         &self,
         work: impl FnOnce(&mut Turn<'_, D>) -> Result<T, D::Error> + 'static,
@@ -34,7 +34,7 @@ impl<D: Door> Ask<D> {
         self.order_within(|turn, _| work(turn)).await
     }
 
-    /// The same for work that needs the limit of the slice in which it is done.
+    /// As [`Ask::order`], for work that needs the limit of the slice in which it runs.
     pub(super) async fn order_within<T: 'static>(
         &self,
         work: impl FnOnce(&mut Turn<'_, D>, Limit) -> Result<T, D::Error> + 'static,
@@ -48,25 +48,25 @@ impl<D: Door> Ask<D> {
         future::poll_fn(|_| answer.take().map_or(Poll::Pending, Poll::Ready)).await
     }
 
-    /// The round ends: nothing else is to be begun.
+    /// True if the round ends: begin nothing else.
     pub(super) fn is_over(&self) -> bool {
         self.0.is_over.get()
     }
 
-    /// The next orders are about this input.
+    /// Sets the input of the next orders.
     pub(super) fn begin(&self, input: Rc<[u8]>) {
         *self.0.input.borrow_mut() = input;
     }
 }
 
-/// The side of the stage: work that ends with a `T`.
+/// The stage's handle: work that returns a `T`.
 pub(super) struct Work<D: Door, T> {
     desk: Rc<Desk<D>>,
     future: Pin<Box<dyn Future<Output = T>>>,
 }
 
 impl<D: Door, T> Work<D, T> {
-    /// Begins with the first call of [`Work::go_on`].
+    /// Creates the work; it starts with the first call of [`Work::go_on`].
     pub(super) fn new<F: Future<Output = T> + 'static>(work: impl FnOnce(Ask<D>) -> F) -> Self {
         let desk = Rc::new(Desk {
             order: RefCell::default(),
@@ -76,12 +76,12 @@ impl<D: Door, T> Work<D, T> {
         Self { future: Box::pin(work(Ask(desk.clone()))), desk }
     }
 
-    /// The input that the order which waits is about. None if none waits.
+    /// The input of the pending order; None if no order is pending.
     pub(super) fn paused_at(&self) -> Option<Rc<[u8]>> {
         self.desk.order.borrow().is_some().then(|| self.desk.input.borrow().clone())
     }
 
-    /// Carries out orders until the work is done. With an error of the search it is not to go on.
+    /// Carries out orders until the work is done. The work must not continue after an error of the search.
     pub(super) fn go_on(
         &mut self,
         turn: &mut Turn<'_, D>,

@@ -1,8 +1,9 @@
 //! Operands that are copies of bytes of the input (input-to-state correspondence, see [`edits`]).
 //!
-//! Bytes that decide nothing get others of their kind, as long as the path through the comparisons stays the same. What
-//! an operand is in the colored run tells where its copy stands; the other operand of the plain run is put there, in
-//! every width, order of bytes and spelling. All edits run as usual; those for open comparisons run with a log as well.
+//! Bytes that decide nothing are replaced by others of their kind, as long as the path through the comparisons stays
+//! the same. The value of an operand in this colored run locates its copy; the other operand of the plain run
+//! replaces it, in every width, byte order and spelling. All edits run as usual; those for open comparisons run with
+//! a log as well.
 
 use std::collections::{BTreeSet, VecDeque};
 use std::rc::Rc;
@@ -31,19 +32,18 @@ use crate::mutate::solve::{Edit, Logged, colorize, edits};
 use crate::schedule::Budget;
 use crate::schedule::ledger::{Effort, Left, Purpose};
 
-/// Runs in which a part of the seed is colored. Halves of what decides something are tried again, so this is enough
-/// for some forty bytes that do.
+/// Maximum number of runs for coloring. A part that decides something is halved, so this is enough for some forty
+/// deciding bytes.
 const MOST_COLORIZATIONS: usize = 512;
-/// Edits of one input that are tried with the log.
+/// Maximum number of edits of one input tried with the log.
 const MOST_TRIED: usize = 512;
-/// Inputs that flip something and are worked on, of one input.
+/// Maximum number of flipping inputs kept from one input.
 const MOST_FLIPPING: usize = 16;
-/// Inputs that are edited for one comparison without effect, where the log does not show all that it comes to.
+/// Maximum number of inputs edited for one comparison without effect, if the log does not show all results.
 const MOST_FRUITLESS: u32 = 8;
 
-/// Runs all edits of an input, as usual runs. Those inputs that flip a comparison are returned, also if they show
-/// nothing that makes them a seed: the compiler may have made one branch of several comparisons.
-/// With them comes the colored input, see [`Base`].
+/// Runs all edits of an input. Returns the inputs that flip a comparison, even if they do not become seeds: the
+/// compiler may have merged several comparisons into one branch. Also returns the colored input, see [`Base`].
 pub(super) async fn flip<D: Door>(ask: &Ask<D>, input: &Rc<[u8]>) -> (Vec<Vec<u8>>, Rc<[u8]>) {
     let of = input.clone();
     let (log, suspects) = ask.order(move |turn| begin(turn, &of)).await;
@@ -63,7 +63,7 @@ pub(super) async fn flip<D: Door>(ask: &Ask<D>, input: &Rc<[u8]>) -> (Vec<Vec<u8
     (flipping, colored)
 }
 
-/// Runs an input with its log. Returns that, and what may be a field that has to be repaired.
+/// Runs an input with its log. Returns the log and the possible fields to repair.
 fn begin<D: Door>(
     turn: &mut Turn<'_, D>,
     input: &[u8],
@@ -71,7 +71,7 @@ fn begin<D: Door>(
     let log = settled(turn, input)?;
     turn.shared.logs.results.learn(log.view());
     let (id, fuzzer) = (turn.id, turn.door.fuzzer_mut());
-    // Of other inputs, such as a longer one, there is no file that shows it.
+    // Blockers refer to the files of seeds; other inputs, such as a longer one, have none.
     if !log.view().is_partial() && *fuzzer.corpus[id].data == *input {
         fuzzer.blockers.add((id.0 as usize, input), log.view());
     }
@@ -79,7 +79,7 @@ fn begin<D: Door>(
     Ok((log, suspects))
 }
 
-/// Colors an input as far as it takes the same path. Returns it with its log.
+/// Colors an input as far as its path stays the same. Returns the colored input and its log.
 async fn color<D: Door>(ask: &Ask<D>, input: &[u8], log: &OwnLog) -> (Rc<[u8]>, OwnLog) {
     let path = log.view().path();
     let (mut colored, mut colored_log): (Rc<[u8]>, _) = (input.into(), log.clone());
@@ -113,7 +113,7 @@ async fn color<D: Door>(ask: &Ask<D>, input: &[u8], log: &OwnLog) -> (Rc<[u8]>, 
     (colored, colored_log)
 }
 
-/// The edits that the runs of the input and of the colored one show, and those that are tried with the log.
+/// All edits derived from the two runs, and those to try with the log.
 fn choose<D: Door>(
     turn: &Turn<'_, D>,
     (input, log): (&[u8], &OwnLog),
@@ -123,7 +123,7 @@ fn choose<D: Door>(
     let messages = turn.door.fuzzer().mutation.messages;
     let run = Logged { input, log, colored, colored_log, messages };
     let results = &turn.shared.logs.results;
-    // A switch is open as long as it has cases.
+    // A switch remains open while it has cases.
     let is_left = |place, kind| {
         let is_shown = !log.is_partial() || kind == ComparisonKind::Text;
         let is_left = is_shown || results.edits_without_effect(place) < MOST_FRUITLESS;
@@ -132,7 +132,7 @@ fn choose<D: Door>(
     let lengths = turn.shared.lengths_in(&turn.door.fuzzer().corpus, turn.id, input);
     let edits = with_lengths(edits(run, is_left), input, &lengths);
     let is_one_sided = |edit: &&Edit| results.is_one_sided(edit.place.key);
-    // Also a case that is known may lead to something new, by what the program remembers of the cases before.
+    // A known case may also lead to new code, depending on the cases before it.
     let is_open = |edit: &&Edit| {
         edit.kind == ComparisonKind::Switch || results.is_open(edit.place, edit.kind)
     };
@@ -142,7 +142,7 @@ fn choose<D: Door>(
     (edits, chosen)
 }
 
-/// Where copies of operands stand is what decides their comparisons.
+/// Records the positions of copies of operands as deciding bytes.
 fn note_bytes<D: Door>(turn: &mut Turn<'_, D>, input: &[u8], edits: &[Edit]) {
     let (id, Fuzzer { corpus, blockers, .. }) = (turn.id, turn.door.fuzzer_mut());
     if corpus[id].data.as_ref() != input {
@@ -153,7 +153,7 @@ fn note_bytes<D: Door>(turn: &mut Turn<'_, D>, input: &[u8], edits: &[Edit]) {
     }
 }
 
-/// Looks for inputs that bring an open comparison to a new result.
+/// Tries edits with the log. Returns the inputs with which a comparison has a new result.
 async fn try_with_log<D: Door>(
     ask: &Ask<D>,
     (input, base): (&Rc<[u8]>, &Rc<Base>),
@@ -200,18 +200,18 @@ async fn try_with_log<D: Door>(
     flipping
 }
 
-/// What an edit has done.
+/// Result of an edit.
 #[derive(Default)]
 struct Tried {
-    /// There was a run, whose log may not show what it comes to.
+    /// True if the edit was run with a log that omits equal integers.
     is_partial: bool,
-    /// It was made again with something else that may be needed.
+    /// True if the edit was repeated with further changes.
     is_extended: bool,
-    /// The input that brings the comparison to a new result.
+    /// The input with a new result of a comparison.
     flips: Option<Vec<u8>>,
 }
 
-/// `is_done`: another edit has flipped the comparison.
+/// Tries an edit with the log. `is_done`: another edit has already flipped the comparison.
 fn try_edit<D: Door>(
     turn: &mut Turn<'_, D>,
     (input, base): (&[u8], &Base),
@@ -225,7 +225,7 @@ fn try_edit<D: Door>(
     let mut bytes = Vec::new();
     edit.apply(input, &mut bytes);
     let is_wanted = was_open || edit.kind == ComparisonKind::Switch;
-    // What is done would be closed now.
+    // With a partial log, a flipped comparison needs no further edits.
     if !lengths.contains(&bytes.len()) || !is_wanted || is_partial && is_done {
         return Ok(Tried::default());
     }
@@ -234,7 +234,7 @@ fn try_edit<D: Door>(
     let own_copy = |log: ComparisonLog<'_>| log.own_copy();
     let (mut log, mut ends) = logged_to_end(turn, origin, &mut bytes, own_copy)?;
     let is_extended = may_extend && !is_partial && !comes_to(log.view(), edit.place);
-    // What was edited stays.
+    // Keep the edited range.
     let pinned = edit.at..edit.at + edit.inserted.len();
     let of = (base, edit.place);
     if is_extended
@@ -248,7 +248,7 @@ fn try_edit<D: Door>(
         (log, ends) = logged_to_end(turn, origin, &mut bytes, own_copy)?;
         let is_longer = edit.removed > 0 && lengths.contains(&(input.len() + edit.inserted.len()));
         if is_longer && !comes_to(log.view(), edit.place) {
-            // What it replaces may be needed as well.
+            // The replaced bytes may be needed as well.
             edit.insert(input, &mut bytes);
             (log, ends) = logged_to_end(turn, origin, &mut bytes, own_copy)?;
         }
@@ -260,7 +260,7 @@ fn try_edit<D: Door>(
     let is_new = results.learn(log.view()) || shows;
     let flips = ends && (is_new || was_open && !results.is_open(edit.place, edit.kind));
     if flips && bytes != edited {
-        // The edit alone will not show what it does.
+        // The usual run of the edit alone would not show the effect.
         try_out(turn, Candidate { bytes: bytes.clone(), origin })?;
     }
     Ok(Tried { is_partial, is_extended, flips: flips.then_some(bytes) })
@@ -296,8 +296,8 @@ async fn run_all<D: Door>(ask: &Ask<D>, input: &Rc<[u8]>, edits: Vec<Edit>) {
     }
 }
 
-/// The input with all edits that leave its length as it is: a compiler joins comparisons that have to flip at once, such
-/// as the parts of a short block of memory. None if there are no two.
+/// The input with all edits that keep its length. Compilers merge comparisons that have to flip at the same time,
+/// such as the parts of a short block of memory. None if there are fewer than two edits.
 fn together(input: &[u8], edits: &[Edit]) -> Option<Vec<u8>> {
     let mut bytes = input.to_vec();
     let fitting = edits.iter().filter(|edit| edit.removed == edit.inserted.len());
@@ -315,12 +315,12 @@ pub(super) struct Solutions {
     pub(super) edits: Vec<Edit>,
     pub(super) done: usize,
     pub(super) budget: Budget,
-    /// In earlier slices.
+    /// Time spent in earlier slices.
     pub(super) spent: Duration,
     pub(super) first: usize,
-    /// Of the stage's share, for this slice.
+    /// Share of the stage left for this slice.
     pub(super) left: Left,
-    /// That is used up, and edits are left.
+    /// True if the share was used up before the last edit.
     pub(super) is_paused: bool,
 }
 

@@ -1,6 +1,6 @@
-//! Comparisons: for each favored seed of a target that logs, the stage tries to flip what the seed's run compared. Where
-//! an operand is a copy of bytes of the seed, the other one replaces them (copies.rs). If that flips nothing, runs show
-//! which bytes decide what is still open, and how (probe.rs).
+//! Comparisons: for each favored seed of a target that logs, the stage tries to flip the comparisons of the seed's
+//! run. If an operand is a copy of bytes of the seed, the other operand replaces them (copies.rs). If that flips
+//! nothing, runs show which bytes decide the open comparisons, and how (probe.rs).
 
 pub(super) mod ask;
 mod copies;
@@ -35,59 +35,60 @@ use crate::runner::SLOWER;
 use crate::schedule::Budget;
 use crate::schedule::ledger::{Effort, Purpose, SLICE};
 
-/// The first round of a seed ends after the input under way when the budget of a turn is used, which is milliseconds on
-/// a quick target: most seeds are done then. In each round it is longer.
+/// Factor by which the budget of a seed grows with each round. The first round has the budget of a turn, which is
+/// milliseconds on a fast target and enough for most seeds. A round ends after its current input.
 const LONGER: u32 = 4;
 const MOST_ROUNDS: u32 = 6;
-/// Rounds of a seed that the stage is done with.
+/// Marks a seed whose comparisons are done, as its number of rounds.
 const COMPARED: u32 = u32::MAX;
-/// Work on all favored seeds begins again when so much of the share is left, and no less than half of it; or a slice, if
-/// times do not count.
+/// Work on all favored seeds starts over when at least this much time is left, and at least half of the share; or a
+/// slice of runs, if time does not count.
 const AGAIN: Duration = Duration::from_millis(250);
-/// Bytes of inputs that wait for the next round of a seed, and seeds that have some. Others begin with the seed again.
+/// Maximum bytes of inputs kept for the next round of a seed, and of seeds with such inputs. Other rounds start over
+/// with the seed.
 const LARGEST_CUT: usize = 1 << 16;
 const MOST_CUT: usize = 512;
-/// Of the stage's time, while there is work for short rounds.
+/// Share of long rounds in the stage's time while there is work for short rounds.
 const LONG_PART: f64 = 0.25;
-/// Seeds that are scanned before a short round.
+/// Maximum number of seeds scanned before a short round.
 const SCANS: u32 = 16;
-/// Short rounds go on for so long.
+/// Length of one series of short rounds.
 const SHORT_SLICE: Effort = Effort { runs: 2000, time: Duration::from_millis(100) };
-/// A slice has time for these runs. A run with the log often needs a new process, and the first run of a slice shows
-/// nothing.
+/// Minimum number of runs in a slice. A run with the log often needs a new process, and the first run of a slice
+/// shows nothing.
 const SLICE_RUNS: u32 = 8;
-/// Inputs that one turn works on, for copies and for the probe.
+/// Maximum number of inputs in a round, for copies and for the probe.
 const MOST_INPUTS: usize = 64;
-/// An attempt that does not come to its comparison any more is made again with a longer input: it may have changed a
-/// length, or an offset. Attempts for one input, or one comparison; and bytes.
+/// An attempt that no longer reaches its comparison is repeated with a longer input: it may have changed a length or
+/// an offset. Maximum number of such repeats for one input or comparison, and the bytes added.
 const MOST_EXTENSIONS: usize = 64;
 const EXTENSION: usize = 64;
-/// Inputs of one turn that nothing flips, and that are worked on with more bytes at their end: something may be read
-/// from there.
+/// Maximum number of inputs in a round that are tried with more bytes at their end if nothing flips: the program may
+/// read a field there.
 const MOST_LENGTHENED: usize = 2;
-/// What it may take to repeat the inputs that came before a crash.
+/// Maximum time to repeat the inputs before a crash.
 const LONGEST_REPLAY: Duration = Duration::from_secs(2);
 
 pub(super) struct Comparisons<D: Door> {
     short: ShortRounds,
-    /// What long rounds have taken.
+    /// Effort of all long rounds.
     long: Effort,
-    /// Long rounds that seeds had, or [`COMPARED`].
+    /// Number of long rounds of each seed, or [`COMPARED`].
     rounds: BySeed<u32>,
-    /// It goes on before another seed begins: logs are large, so there is only one.
+    /// The paused round, continued before another seed starts. Only one, because logs are large.
     paused: Option<Round<D>>,
-    /// What is left of seeds whose last round was cut.
+    /// Inputs left over from rounds that reached their limit.
     cut: BySeed<Inputs>,
-    /// No seed is left as long as the favored ones are those of this choice.
+    /// Number of the choice of favored seeds for which no seed is left.
     idle_since: Option<u64>,
-    /// All of this is by logs of another build than the target (`-c`).
+    /// True if all of this state is from logs of another build than the target (`-c`).
     is_foreign: bool,
 }
 
 /// A round of a seed.
 struct Round<D: Door> {
     id: SeedId,
-    /// In earlier slices.
+    /// Effort in earlier slices.
     spent: Effort,
     work: Work<D, Inputs>,
 }
@@ -124,9 +125,9 @@ impl<D: Door> Stage<D> for Comparisons<D> {
         !is_idle || may_begin_again(turn.door) || self.has_short_work(fuzzer)
     }
 
-    /// An input that flips a comparison is worked on as well, also if it shows nothing that makes it a seed: the
-    /// compiler may have made one branch of several comparisons. The time is the stage's, not that of the seed whose turn
-    /// it is: paused work goes on first, then the favored seed comes that had the fewest rounds.
+    /// Works on inputs that flip a comparison as well, even if they do not become seeds: the compiler may have merged
+    /// several comparisons into one branch. The stage chooses its seeds itself, whatever seed has the turn: it
+    /// continues paused work, then takes the favored seed with the fewest rounds.
     fn run(&mut self, turn: &mut Turn<'_, D>) -> Result<StageEnd, D::Error> {
         if self.is_idle(turn.door.fuzzer()) && may_begin_again(turn.door) {
             self.begin_again(turn);
@@ -169,17 +170,18 @@ enum Short {
     /// The turn is to end.
     Over,
     Done,
-    /// No site is left for one.
+    /// No site is left for a short round.
     NoneLeft,
 }
 
 impl<D: Door> Comparisons<D> {
-    /// Logs that leave out what is equal do not show that a site was passed.
+    /// True if short rounds have work. Never with logs that omit equal integers: they do not show that a site was
+    /// passed.
     fn has_short_work(&self, fuzzer: &Fuzzer<D::Mutators>) -> bool {
         !fuzzer.has_partial_log() && self.short.has_work()
     }
 
-    /// Long rounds have a part of the stage's time as long as there is work for short ones.
+    /// True if a short round comes next: long rounds have used up [`LONG_PART`] of the stage's time.
     fn is_short_due(&self, door: &D) -> bool {
         let counts_time = door.fuzzer().counts_time();
         let [long, all] = [self.long, used(door)].map(|effort| effort.amount(counts_time));
@@ -212,7 +214,7 @@ impl<D: Door> Comparisons<D> {
         }
     }
 
-    /// A slice of a long round.
+    /// Runs one slice of a long round.
     fn run_long(&mut self, turn: &mut Turn<'_, D>) -> Result<StageEnd, D::Error> {
         let fuzzer = turn.door.fuzzer_mut();
         let paused = self.paused.take().filter(|round| !fuzzer.corpus[round.id].disabled);
@@ -235,7 +237,7 @@ impl<D: Door> Comparisons<D> {
         let turn = &mut Turn { door: &mut *turn.door, id, shared: &mut *turn.shared };
         let end = turn.timed(Part::Comparisons, |turn| {
             if let Some(input) = round.work.paused_at() {
-                // In a process that has run before, see `settled`.
+                // Warm up the process, see `settled`.
                 logged(turn, origin(id, "copy"), &mut input.to_vec(), |_| ())?;
             }
             round.work.go_on(turn, limit)
@@ -272,8 +274,8 @@ impl<D: Door> Comparisons<D> {
         Some(Round { id, spent: Effort::default(), work })
     }
 
-    /// The favored seed that had the fewest rounds, or one that was favored then: another seed with its edges has not the
-    /// inputs that are left of its round. Of several the one with most ahead, of those the oldest one.
+    /// The favored seed with the fewest rounds. Seeds with inputs left over from a round also qualify, after favored
+    /// ones: the seed that replaced them lacks these inputs. Ties go to the seed with most ahead, then to the oldest.
     fn next_seed<M>(&self, fuzzer: &Fuzzer<M>) -> Option<SeedId> {
         let is_wanted = |seed: &Seed| seed.favored || self.cut.contains_key(&seed.id);
         let seeds = fuzzer.corpus.iter().skip(fuzzer.compares_from.index());
@@ -292,7 +294,7 @@ impl<D: Door> Comparisons<D> {
     }
 }
 
-/// All favored seeds are done, and much of the stage's share is left. Its runs are drawn: it may have been unlucky.
+/// True if half of the stage's share is unspent, and no less than [`AGAIN`]: other random choices may succeed.
 fn may_begin_again<D: Door>(door: &D) -> bool {
     let again = Effort { runs: SLICE.runs, time: used(door).time.max(AGAIN) };
     may(door, Purpose::Comparisons, again)
@@ -310,17 +312,17 @@ fn used<D: Door>(door: &D) -> Effort {
     door.fuzzer().ledger[Purpose::Comparisons].used(taken(door))
 }
 
-/// Whether the search solves comparisons. Of what hooks make of an input, places in the input say nothing.
+/// Whether the search solves comparisons. Not if hooks rewrite inputs: positions in an input then mean nothing.
 pub(super) fn are_solved<M: ForeignMutators>(fuzzer: &Fuzzer<M>) -> bool {
     let is_possible = !fuzzer.foreign_only && !fuzzer.mutators.touch_runs();
     is_possible && fuzzer.mutation.solves_comparisons && fuzzer.logs_comparisons()
 }
 
-/// An input that is worked on, and what its run has logged.
+/// The current input and the log of its run.
 #[derive(Debug)]
 struct Base {
     input: Rc<[u8]>,
-    /// The same with other bytes where they decide nothing, see [`Logged`](crate::mutate::solve::Logged).
+    /// The input with other bytes where they decide nothing, see [`Logged`](crate::mutate::solve::Logged).
     colored: Rc<[u8]>,
     counts: SiteCounts,
     log: OwnLog,
@@ -331,7 +333,7 @@ impl Base {
         Self { input: input.clone(), colored, counts: SiteCounts::of(log.view()), log }
     }
 
-    /// The colored input with what was changed in an input of the same length; else that itself.
+    /// Applies the changes of `changed` to the colored input. Returns `changed` itself if its length differs.
     fn colored_like(&self, changed: &[u8]) -> Vec<u8> {
         if changed.len() != self.input.len() {
             return changed.to_vec();
@@ -341,7 +343,7 @@ impl Base {
     }
 }
 
-/// When the work on a seed is over, see [`Budget::longest`], and when it pauses.
+/// Decides when the work on a seed ends, see [`Budget::longest`], and when it pauses.
 #[derive(Clone, Copy)]
 struct Limit {
     budget: Budget,
@@ -351,14 +353,14 @@ struct Limit {
 }
 
 impl Limit {
-    /// Also when what logs cannot be run any more.
+    /// True if the budget is used up, or if comparisons can no longer be logged.
     fn is_reached<D: Door>(&self, turn: &Turn<'_, D>) -> bool {
         let done = self.before.and(turn.door.fuzzer().effort().since(self.begin));
         let is_used = self.budget.is_used(done.runs, done.time);
         is_used || !turn.door.fuzzer().logs_comparisons()
     }
 
-    /// To be asked before each run that can wait.
+    /// Checks whether to continue; called before each run that can wait.
     fn check<D: Door>(&self, turn: &mut Turn<'_, D>) -> Result<(), Stop<D::Error>> {
         if turn.door.between_batches()? {
             return Err(Stop::TurnOver);
@@ -370,15 +372,15 @@ impl Limit {
     }
 }
 
-/// Inputs of one seed that are to be worked on.
+/// Inputs of one seed still to be solved.
 #[derive(Debug)]
 struct Inputs {
-    /// Whose copies come next, the last one first; then those that are to be probed.
+    /// Inputs whose copies are tried next, the last one first.
     fresh: Vec<Vec<u8>>,
     unprobed: VecDeque<Unprobed>,
 }
 
-/// An input whose copies were tried.
+/// An input whose copies were tried and that is to be probed.
 #[derive(Debug)]
 struct Unprobed {
     input: Rc<[u8]>,
@@ -387,7 +389,7 @@ struct Unprobed {
 }
 
 impl Inputs {
-    /// They can be kept until the next round.
+    /// True if the inputs can be kept until the next round.
     fn are_small(&self) -> bool {
         let fresh = self.fresh.iter().map(Vec::len);
         let unprobed = self.unprobed.iter().map(|one| one.input.len() * 2);
@@ -395,8 +397,8 @@ impl Inputs {
     }
 }
 
-/// Works on a seed and on the inputs that flipped something, the newest first: behind a comparison comes another one. A
-/// probe costs more, so that comes when there are no copies left. Returns the inputs that are left.
+/// Solves a seed and the inputs that flipped something, the newest first: behind a comparison comes another one.
+/// Probes cost more and come after all copies. Returns the inputs that are left.
 async fn solve<D: Door>(ask: Ask<D>, mut inputs: Inputs) -> Inputs {
     let mut lengthened = 0;
     for _ in 0..MOST_INPUTS {
@@ -410,7 +412,7 @@ async fn solve<D: Door>(ask: Ask<D>, mut inputs: Inputs) -> Inputs {
             } else if flipping.is_empty() {
                 inputs.unprobed.push_back(tried);
             } else {
-                // What flipped lies behind it, and comes first.
+                // The inputs that flipped it are probed first.
                 inputs.unprobed.push_front(tried);
             }
             flipping
@@ -433,7 +435,7 @@ async fn solve<D: Door>(ask: Ask<D>, mut inputs: Inputs) -> Inputs {
         } else {
             break;
         };
-        // The first one first: behind it is most room.
+        // The first flipped input comes next: most remains behind it.
         inputs.fresh.extend(flipping.into_iter().rev());
         if ask.is_over() {
             break;
@@ -442,7 +444,7 @@ async fn solve<D: Door>(ask: Ask<D>, mut inputs: Inputs) -> Inputs {
     inputs
 }
 
-/// Adds letters at the end, in no order: what a field is then read from is found again, see [`run_logged`].
+/// Adds random letters at the end, so that repair can locate a field that is read from there, see [`run_logged`].
 fn extend<D: Door>(turn: &mut Turn<'_, D>, bytes: &mut Vec<u8>) {
     let fuzzer = turn.door.fuzzer_mut();
     let count = EXTENSION.min(fuzzer.mutation.max_len.saturating_sub(bytes.len()));
@@ -459,13 +461,13 @@ pub(super) fn add_at_end(has_messages: bool, bytes: &mut Vec<u8>, more: &[u8]) {
     }
 }
 
-/// The origin of an input that a solver made of the seed.
+/// The origin of an input that a solver made from the seed.
 pub(super) fn origin(id: SeedId, op: &'static str) -> Origin {
     Origin { parent: id, other: None, step: Step::Stacked { op, count: 1 }, by: 0 }
 }
 
-/// Whether a comparison of the input has come to be equal that is missing in the log of its changed bytes, where such are
-/// left out. If the log does not tell, a usual run has to show something new.
+/// Whether a comparison missing in the log of the changed input is now equal, for logs that omit equal integers. If
+/// the log is ambiguous, a usual run decides: it must make a seed.
 fn comes_equal<D: Door>(
     turn: &mut Turn<'_, D>,
     (input, base): (&[u8], &SiteCounts),
@@ -488,16 +490,15 @@ fn comes_equal<D: Door>(
     Ok(is_flipped)
 }
 
-/// The log of an input in a process that has run before: the first run of a process may be the one that makes tables,
-/// and another path.
+/// Log of the second of two runs: the first run of a process may initialize tables and take another path.
 fn settled<D: Door>(turn: &mut Turn<'_, D>, input: &[u8]) -> Result<OwnLog, D::Error> {
     let origin = origin(turn.id, "copy");
     logged(turn, origin, &mut input.to_vec(), |_| ())?;
     logged(turn, origin, &mut input.to_vec(), |log| log.own_copy())
 }
 
-/// A run with its log, of an input whose fields are put right. One that crashes or takes too long is no seed's path,
-/// but it is a find: it is run again without the log, which shows its edges.
+/// Runs an input with its log and repairs its fields. If the run crashes or times out, the input is run again without
+/// the log, which shows its edges.
 pub(super) fn logged<D: Door, T>(
     turn: &mut Turn<'_, D>,
     origin: Origin,
@@ -507,7 +508,7 @@ pub(super) fn logged<D: Door, T>(
     logged_to_end(turn, origin, input, look).map(|(seen, _)| seen)
 }
 
-/// The same, and whether it ended like a seed.
+/// As [`logged`]; also returns whether the run ended well.
 fn logged_to_end<D: Door, T>(
     turn: &mut Turn<'_, D>,
     origin: Origin,
@@ -524,7 +525,7 @@ fn logged_to_end<D: Door, T>(
     }
     let candidate = Candidate { bytes: input.clone(), origin };
     match exit {
-        // It would take the next fork server along as well.
+        // The next fork server would die as well.
         ExitKind::Ok | ExitKind::Lost => {}
         ExitKind::Hang | ExitKind::Cut => {
             turn.door.fuzzer_mut().admission.put_off(&candidate, true)
@@ -535,7 +536,7 @@ fn logged_to_end<D: Door, T>(
     Ok((seen, false))
 }
 
-/// A usual run of an input that was logged, as a mutant: one that takes too long is cut.
+/// Runs a logged input as a usual mutant; a run over the soft limit is cut.
 pub(super) fn try_out<D: Door>(
     turn: &mut Turn<'_, D>,
     candidate: Candidate,
@@ -543,18 +544,18 @@ pub(super) fn try_out<D: Door>(
     turn.door.run_batch(&[candidate], None).map(drop)
 }
 
-/// Repeats a crash without the log: alone, and after the inputs that its process got before. If it does not crash
-/// again, the comparison that it made last tells it from others.
+/// Repeats a crash without the log: alone, then after the earlier inputs of its process. If it does not recur, its
+/// last comparison distinguishes it from other crashes.
 fn repeat<D: Door>(
     turn: &mut Turn<'_, D>,
     candidate: &Candidate,
     signal: i32,
     last: Option<u32>,
 ) -> Result<(), D::Error> {
-    // A crash of another build is none of the target's.
+    // A crash of another build need not be one of the target.
     let is_own = !turn.door.fuzzer().has_logger();
     let record = if is_own { turn.door.fuzzer_mut().take_record() } else { Vec::new() };
-    // A busy machine may take longer for a crash than for any seed.
+    // On a busy machine a crash may take longer than any seed.
     let timeout = Some(turn.door.fuzzer().timeout() * SLOWER);
     let alone = turn.door.run(Run { timeout, ..Run::judged(&candidate.bytes) })?;
     turn.door.keep_if_deserved(candidate, alone.verdict.unwrap_or_default())?;
@@ -570,7 +571,7 @@ fn repeat<D: Door>(
     Ok(())
 }
 
-/// Gives a new process the recorded inputs. The verdict on the last one, if that crashes.
+/// Runs the recorded inputs in a new process. Returns the verdict on the last one if it crashes.
 fn replay<D: Door>(
     turn: &mut Turn<'_, D>,
     record: &[Vec<u8>],
@@ -606,7 +607,7 @@ mod tests {
     use crate::schedule::{ScheduleOptions, Scheduler};
     use crate::stage::fake::Search;
 
-    /// Gates one behind the other, each a comparison. The last ones compare what is calculated.
+    /// A chain of gates, each a comparison. The last ones compare calculated values.
     fn gates(input: &[u8], mut log: impl FnMut(u32, u8, u64, u64)) -> usize {
         if input.len() < 40 {
             return 0;
@@ -657,7 +658,7 @@ mod tests {
         search.0.log_by(Box::new(logger));
         run_until_found(&mut search);
         assert!(search.0.effort().runs < 3000, "{:?}", search.0.effort());
-        // Without it, nothing logs.
+        // Without that build, nothing logs.
         search.0.lose_logger();
         assert!(!search.0.logs_comparisons());
     }
@@ -698,7 +699,7 @@ mod tests {
         assert!(search.0.target().execs() < 2000, "{}", search.0.target().execs());
     }
 
-    /// Hundreds of seeds come before the one that comes to the gate, and each of them deserves a long round.
+    /// Hundreds of seeds, each due for a long round, come before the one that reaches the gate.
     #[test]
     fn a_gate_that_only_the_newest_seed_comes_to_is_passed_at_once() {
         const SEEDS: u8 = 200;
@@ -752,7 +753,7 @@ mod tests {
         }
     }
 
-    /// The work on a seed goes on where it was, when there is time for it again.
+    /// Paused work on a seed continues where it stopped.
     #[test]
     fn slow_runs_with_a_log_take_no_more_than_their_part() {
         let clock = Rc::new(Cell::new(Duration::ZERO));
@@ -784,7 +785,7 @@ mod tests {
                 pauses += u32::from(stage.paused.is_some());
             }
             let (used, all) = (used(&search), search.0.effort());
-            // Some runs cannot wait, such as the second one of a pair.
+            // Some runs cannot wait, such as the second of a pair.
             let slice = SLICE.time + SLICE_RUNS * Duration::from_millis(100);
             let most = all.time.mul_f64(0.1) + Duration::from_millis(500) + slice;
             assert!(used.time < most, "{used:?} of {all:?}");

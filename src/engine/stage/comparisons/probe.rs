@@ -1,14 +1,14 @@
-//! Operands that are calculated from the input: a probe shows which bytes move them, and solvers by runs flip what is
-//! open (see [`depend`]).
+//! Operands that are calculated from the input: a probe finds the bytes that change them, and solvers that make runs
+//! flip the open comparisons (see [`depend`]).
 //!
-//! A changed part that moves no open operand costs one run, others are halved down to bytes. What one kind of change
-//! has shown to decide nothing is one part for the next kind. Deciding bytes stay with the seed, and its children begin
-//! with those that the mutation has not moved. What moves operands that another run of the same input shows to move by
-//! themselves is forgotten. What no changed byte moves may be the length of a part, so single bytes are inserted as
+//! A changed part that affects no open operand costs one run; other parts are halved down to bytes. A range that one
+//! kind of change has shown to decide nothing is one part for the next kind. Deciding bytes are recorded with the
+//! seed, and its children start with those that still exist. Operands that differ between two runs of the same input
+//! are ignored. An operand that no changed byte affects may be the length of a part, so single bytes are inserted as
 //! well.
 //!
-//! An input that nothing flips is tried once more with letters at its end. What it fails at gets a quarter of the
-//! attempts the next time.
+//! An input that nothing flips is tried once more with letters at its end. A comparison that was not solved gets a
+//! quarter of the attempts the next time.
 
 use std::collections::{HashMap, VecDeque};
 use std::ops::{ControlFlow, Range};
@@ -28,16 +28,17 @@ use crate::messages;
 use crate::mutate::Candidate;
 use crate::mutate::depend::{self, Attempts, Change, Dependent, Growth};
 
-/// Runs for the probe of one input. It goes by halves, so that a long part that decides nothing costs one run.
+/// Maximum runs for the probe of one input. A long part that decides nothing costs one run.
 const MOST_PROBES: usize = 2048;
-/// Comparisons of one input that are probed.
+/// Maximum number of comparisons probed in one input.
 const MOST_WATCHED: usize = 256;
-/// Operands that the same bytes move, of one site.
+/// Maximum number of operands of one key and side that depend on the same bytes.
 const MOST_ALIKE: usize = 2;
-/// Inputs that flip something and are worked on, of one input.
+/// Maximum number of flipping inputs kept from one input.
 const MOST_FLIPPING: usize = 8;
-/// What a byte is changed to. Numbers in text show themselves by digits only. The second parameter is 0 for a byte that is
-/// changed alone. In a longer part it is not the same for all bytes: two equal changes leave an exclusive or as it is.
+/// Changes of a byte, as functions of the byte and a salt. Numbers in text only react to digits. The salt is 0 for a
+/// byte that is changed alone and varies within a longer part, because two equal changes cancel out in an exclusive
+/// or.
 const PROBES: [fn(u8, u8) -> u8; 6] = [
     |byte, salt| byte ^ (1 + salt % 15),
     |_, salt| b'0' + (1 + salt % 10) % 10,
@@ -47,18 +48,18 @@ const PROBES: [fn(u8, u8) -> u8; 6] = [
     |byte, salt| !byte ^ (salt % 8),
 ];
 
-/// Bytes of one input of which each bit is changed, because a change ends the run before something open: some of their
-/// bits may decide that, and others what is open.
+/// Maximum number of bytes whose bits are flipped one by one, because a change of the byte ends the run before an
+/// open comparison: some bits may decide the end of the run, and others the comparison.
 const MOST_STOPPING: usize = 32;
-/// Places at which one byte is inserted, for a comparison that nothing else moves: the length of a part may.
+/// Number of positions at which a byte is inserted if nothing else affects a comparison: the length of a part may.
 const MOST_INSERTIONS: usize = 16;
-/// Probes, and attempts for one comparison, that are restored: they take several runs each.
+/// Maximum number of restored probes, and of restored attempts for one comparison: each takes several runs.
 const MOST_RESTORED: usize = 128;
-/// Bytes of a copy that such a change needs: single ones are equal by chance, and others than those may be meant.
+/// Minimum length of a copy for restoring, in bytes: single bytes are often equal by chance.
 const LEAST_COPY: usize = 2;
-/// Bytes of a seed that are remembered to decide something.
+/// Maximum number of deciding bytes recorded for a seed.
 const MOST_DECIDING: usize = 4096;
-/// Of [`Watch::sites`]; the numbers of sites are hashes.
+/// Length of [`Watch::sites`], which is indexed by a hash of the site.
 const SLOTS: usize = 4096;
 
 fn slot(site: u32) -> usize {
@@ -69,9 +70,9 @@ fn slot(site: u32) -> usize {
 #[derive(Debug)]
 struct Watched {
     place: Place,
-    /// Of the run's comparisons.
+    /// Index among the run's comparisons.
     number: usize,
-    /// Where the numbers begin, of memory or text.
+    /// Offset of the numbers in memory or text.
     part: Option<usize>,
     kind: ComparisonKind,
     bytes: usize,
@@ -84,16 +85,16 @@ struct Watch {
     all: Vec<Watched>,
     by_place: HashMap<Place, usize>,
     base: Rc<Base>,
-    /// By a hash of the site: whether there may be one of it. Most sites of a log are not watched.
+    /// By a hash of the site: true if it may be watched. A quick filter, because most sites are not.
     sites: Vec<bool>,
 }
 
-/// What moves the operands of a watched comparison.
+/// Changes of the input that affect the operands of a watched comparison.
 #[derive(Clone, Debug, Default)]
 struct Moves {
     /// Changed bytes, for each operand.
     changes: [Vec<Change>; 2],
-    /// Where an inserted byte moves one of them, and what they are then.
+    /// Position at which an inserted byte affects an operand, and the resulting operands.
     growth: Option<(usize, [u64; 2])>,
 }
 
@@ -103,20 +104,20 @@ impl Moves {
     }
 }
 
-/// What another input does to what is watched.
+/// Effect of a changed input on the watched comparisons.
 struct Effect {
-    /// Which of them have other operands.
+    /// Indices of the comparisons whose operands differ, with the new operands.
     moved: Vec<(usize, [u64; 2])>,
-    /// The run does not come to all of it.
+    /// True if the run does not reach all of them.
     ends: bool,
-    /// The first that it does not come to, and its log, if it can be made to.
+    /// The first comparison not reached, and the log of the run, if restoring may reach it.
     undone: Option<(Place, OwnLog)>,
-    /// Bytes that had to follow a change, so that the run comes to it.
+    /// Bytes that had to follow a change so that the run reaches the comparison.
     followers: Vec<Range<usize>>,
 }
 
-/// Probes an input and solves what is open. Returns the inputs that flipped a comparison, which have been run and judged
-/// like others.
+/// Probes an input and solves its open comparisons. Returns the inputs that flipped one; they were run and judged as
+/// usual.
 pub(super) async fn flip<D: Door>(ask: &Ask<D>, unprobed: &Unprobed) -> Vec<Vec<u8>> {
     let Unprobed { input, colored } = unprobed;
     let (of, colored) = (input.clone(), colored.clone());
@@ -186,8 +187,8 @@ async fn solve_all<D: Door>(
     flipping
 }
 
-/// The two numbers of a comparison. Of memory and texts a part that stands after equal ones, so that a number that is
-/// right brings the comparison forward.
+/// The two numbers of a comparison. For memory and text, the part at offset `part` if everything before it is equal,
+/// so that solving the number advances the comparison.
 fn numbers(comparison: &Comparison<'_>, part: Option<usize>) -> Option<[u64; 2]> {
     let of = |a: &[u8], b: &[u8], from: usize| {
         (a.get(..from)? == b.get(..from)?)
@@ -203,7 +204,7 @@ fn numbers(comparison: &Comparison<'_>, part: Option<usize>) -> Option<[u64; 2]>
     }
 }
 
-/// Where two operands begin to differ, if these are memory or texts that are to be equal.
+/// Offset of the first difference of two byte operands; None for numbers.
 fn first_difference(comparison: &Comparison<'_>) -> Option<usize> {
     match (comparison.a, comparison.b) {
         (Operand::Bytes(a), Operand::Bytes(b)) => {
@@ -213,7 +214,7 @@ fn first_difference(comparison: &Comparison<'_>) -> Option<usize> {
     }
 }
 
-/// Numbers, or bytes of which numbers can be made.
+/// True for comparisons of numbers, and of bytes that can be solved as numbers.
 fn is_solved(comparison: &Comparison<'_>) -> bool {
     let is_memory = matches!(comparison.kind, ComparisonKind::Memory | ComparisonKind::Text);
     match (comparison.a, comparison.b) {
@@ -224,7 +225,7 @@ fn is_solved(comparison: &Comparison<'_>) -> bool {
 }
 
 impl Watch {
-    /// What is open in the run of an input, and the same in two runs. None if that is nothing.
+    /// The comparisons that are open in the run of an input and equal in two runs. None if there are none.
     fn of<D: Door>(
         turn: &mut Turn<'_, D>,
         input: &Rc<[u8]>,
@@ -276,7 +277,8 @@ impl Watch {
         logged(turn, origin(turn.id, "copy"), bytes, |log| self.effect(log))
     }
 
-    /// The same for a change of the input that is made good where an equality ends the run. True if that was tried.
+    /// Runs a changed input; if the run ends early at an equality, tries to restore it. Returns true if that was
+    /// tried.
     fn run_restored<D: Door>(
         &self,
         turn: &mut Turn<'_, D>,
@@ -315,7 +317,7 @@ impl Watch {
         Effect { undone: ends.then(undone).flatten(), moved, ends, followers: Vec::new() }
     }
 
-    /// Calls `see` for each watched comparison of a run with its operands. Returns how many there were.
+    /// Calls `see` with each watched comparison of a run and its operands. Returns their number.
     fn look(&self, log: ComparisonLog<'_>, mut see: impl FnMut(usize, [u64; 2])) -> usize {
         let (mut count, mut occurrences) = (0, Occurrences::default());
         for comparison in log.iter() {
@@ -333,7 +335,7 @@ impl Watch {
         count
     }
 
-    /// The operands that something moves: those of open sites first, then those that few bytes move.
+    /// The operands that depend on the input: those of one-sided keys first, then those with few deciding bytes.
     fn dependents(&self, moves: Vec<Moves>, results: &Results) -> Vec<Dependent> {
         let mut dependents = Vec::new();
         for (watched, Moves { changes, growth }) in self.all.iter().zip(moves) {
@@ -364,7 +366,7 @@ impl Watch {
             .collect();
         dependents.sort_by_cached_key(|dependent| {
             let is_one_sided = results.is_one_sided(dependent.place.key);
-            // A length only if no field can be changed: the input may become a long one.
+            // Lengths last, because they may make the input long.
             let movers = dependent.movers().len();
             (!is_one_sided, movers == 0, movers, dependent.place)
         });
@@ -379,21 +381,21 @@ impl Watch {
     }
 }
 
-/// The search for what moves the watched comparisons of an input.
+/// The search for bytes that affect the watched comparisons of an input.
 struct Probe<'a, D: Door> {
     ask: &'a Ask<D>,
     input: &'a Rc<[u8]>,
     watch: &'a Rc<Watch>,
     moves: Vec<Moves>,
-    /// Runs.
+    /// Runs left.
     left: usize,
-    /// Changes that may be restored.
+    /// Restores left.
     restores: usize,
-    /// Bytes that follow others, see [`restore`]. Those are changed in their place.
+    /// Bytes that follow others, see [`restore`]. Only the others are changed.
     follows: Vec<bool>,
-    /// Bytes whose change ends the run before something open.
+    /// Bytes whose change ends the run before an open comparison.
     stops: Vec<bool>,
-    /// These, and those that move what is watched; at first those that are known of the input.
+    /// Stopping bytes and those that affect a watched comparison; initially the known ones.
     deciding: Vec<bool>,
 }
 
@@ -413,7 +415,7 @@ impl<'a, D: Door> Probe<'a, D> {
         }
     }
 
-    /// Returns what moves each watched comparison, and the bytes that decide something.
+    /// Returns the changes that affect each watched comparison, and the deciding bytes.
     async fn run(mut self) -> (Vec<Moves>, Box<[u32]>) {
         self.insert(self.input.len()).await;
         let _ = self.search().await;
@@ -425,7 +427,7 @@ impl<'a, D: Door> Probe<'a, D> {
         (self.moves, deciding)
     }
 
-    /// Before each run: breaks if there is to be no other one.
+    /// Called before each run; breaks if no run is left.
     fn begin(&mut self) -> ControlFlow<()> {
         if self.left == 0 || self.ask.is_over() {
             return ControlFlow::Break(());
@@ -453,7 +455,7 @@ impl<'a, D: Door> Probe<'a, D> {
                 }
             }
         }
-        // Not at the start, where a magic number may be.
+        // Not at the start, where a magic number may stand.
         let len = self.input.len();
         let places = MOST_INSERTIONS.min(len.saturating_sub(1));
         for insertion in 1..=places {
@@ -474,7 +476,7 @@ impl<'a, D: Door> Probe<'a, D> {
         ControlFlow::Continue(())
     }
 
-    /// Runs the input with one byte more at a place, and notes what that moves.
+    /// Runs the input with a byte inserted at `at`, and records the effect.
     async fn insert(&mut self, at: usize) {
         let (input, watch) = (self.input.clone(), self.watch.clone());
         let order = self.ask.order(move |turn| {
@@ -490,7 +492,7 @@ impl<'a, D: Door> Probe<'a, D> {
         }
     }
 
-    /// Runs the input with a part that is changed, and notes what a single byte moves. None if that is no change.
+    /// Runs the input with a changed part, and records the effect of a single byte. None if nothing was changed.
     async fn change(
         &mut self,
         part: &Range<usize>,
@@ -542,7 +544,7 @@ fn marked(len: usize, places: &[u32]) -> Vec<bool> {
     marked
 }
 
-/// Each byte that decides something, and what lies between them: a part that decides nothing costs one run.
+/// Splits the input into single deciding bytes and the ranges between them.
 fn parts(deciding: &[bool]) -> Vec<Range<usize>> {
     let mut parts: Vec<Range<usize>> = Vec::new();
     for (at, decides) in deciding.iter().enumerate() {
@@ -554,7 +556,7 @@ fn parts(deciding: &[bool]) -> Vec<Range<usize>> {
     parts
 }
 
-/// Watched comparisons whose operands are others when the input is run once more: they follow a clock or a counter.
+/// Watched comparisons whose operands differ when the input runs again: they depend on a clock or a counter.
 fn noise<D: Door>(
     turn: &mut Turn<'_, D>,
     input: &[u8],
@@ -564,7 +566,7 @@ fn noise<D: Door>(
     Ok(effect.moved.into_iter().map(|(index, _)| index).collect())
 }
 
-/// What has failed is tried again, because another seed may be nearer, but less.
+/// Attempts left after failures: fewer each time, but not none at once, because another seed may be closer.
 fn attempts_left(failures: u32) -> usize {
     depend::MOST_ATTEMPTS.checked_shr(failures.saturating_mul(2)).unwrap_or(0)
 }
@@ -575,7 +577,7 @@ struct Trial<'a, D: Door> {
     input: &'a Rc<[u8]>,
     base: &'a Rc<Base>,
     dependent: &'a Rc<Dependent>,
-    /// What the place came to.
+    /// Known results of the place.
     known: Rc<[u32]>,
     min_len: usize,
     max_len: usize,
@@ -584,12 +586,12 @@ struct Trial<'a, D: Door> {
     left: usize,
     extensions: usize,
     restores: usize,
-    /// The input that flips it, and how that was made.
+    /// The input that flips the comparison, and how it was made.
     solved: Option<(Vec<u8>, &'static str)>,
 }
 
 impl<'a, D: Door> Trial<'a, D> {
-    /// None if it is flipped already.
+    /// None if the comparison is already flipped.
     async fn of(
         ask: &'a Ask<D>,
         (input, base): (&'a Rc<[u8]>, &'a Rc<Base>),
@@ -647,7 +649,7 @@ impl<D: Door> Attempts for Trial<'_, D> {
             let is_extended = seen.operands.is_none() && !seen.is_new && may_extend;
             if is_extended {
                 extend(turn, &mut bytes);
-                // Operands of a longer input say nothing of this one.
+                // The operands of a longer input do not apply to this one.
                 seen = Seen { operands: None, ..run(turn, &mut bytes, false)? };
             }
             Ok((seen.operands, seen.is_new.then_some(bytes), is_extended, seen.is_restored))
@@ -663,14 +665,14 @@ impl<D: Door> Attempts for Trial<'_, D> {
     }
 }
 
-/// What an attempt came to.
+/// Result of an attempt.
 #[derive(Clone, Copy, Default)]
 struct Seen {
-    /// At the place.
+    /// Operands at the place, if the run reaches it.
     operands: Option<[u64; 2]>,
-    /// It came to a new result there.
+    /// True if the place has a new result.
     is_new: bool,
-    /// It was restored, or that was tried.
+    /// True if restoring was tried.
     is_restored: bool,
 }
 
@@ -688,7 +690,7 @@ impl Seen {
     }
 }
 
-/// One run, and those that restore what it undoes.
+/// Makes one run, and further runs to restore equalities that it breaks.
 fn attempt<D: Door>(
     turn: &mut Turn<'_, D>,
     op: &'static str,
@@ -721,7 +723,7 @@ fn attempt<D: Door>(
     let place = (place, dependent.kind);
     let is_equal = log.view().is_partial()
         && comes_equal(turn, (input, &base.counts), place, (log.view(), bytes, origin))?;
-    // What is there now is another one.
+    // The operands at the place now are those of another comparison.
     Ok(Seen { operands: seen.operands.filter(|_| !is_equal), is_new: is_equal, ..seen })
 }
 

@@ -1,9 +1,9 @@
-//! Equalities that a change undoes. A program often asks whether two fields are equal, or whether one is what it has
-//! calculated from others, before it comes to what is to be solved: a change of one field has to be followed by the other.
+//! Restores equalities that a change breaks. A program often checks that two fields are equal, or that one equals a
+//! value calculated from others, before the comparison to solve: if one field changes, the other must follow.
 //!
-//! The equality is found where the two runs part. The changed operand is put where the other one's copy stands, up to eight times
-//! one after the other. Edits, the probe and the attempts of solvers are restored: what had to follow a changed byte is
-//! no byte of its own for the solvers.
+//! The equality is located where the paths of the two runs diverge. The changed operand replaces the copy of the
+//! other one in the input, for up to eight equalities in sequence. This applies to edits, to the probe and to the
+//! attempts of solvers. Bytes that follow others are not independent bytes for the solvers.
 
 use std::iter;
 use std::ops::Range;
@@ -14,28 +14,28 @@ use crate::comparison::{Comparison, ComparisonLog, Occurrences, OwnLog, Place};
 use crate::fuzzer::door::Door;
 use crate::mutate::solve::{Edit, Logged, edits};
 
-/// Copies that are tried to make one equality hold again, and equalities that are restored one after the other.
+/// Maximum number of copies tried for one equality, and of equalities restored in sequence.
 const MOST_COPIES: usize = 16;
 const MOST_EQUALITIES: usize = 8;
 
-/// An input that comes to its comparison again, the log of its run, and whether the run ended well.
+/// An input that reaches its comparison again, the log of its run, and whether the run ended well.
 pub(super) struct Restored {
     pub(super) bytes: Vec<u8>,
     pub(super) log: OwnLog,
     pub(super) ends_well: bool,
-    /// The bytes that follow what was edited.
+    /// Bytes that had to follow the edit.
     pub(super) followers: Vec<Range<usize>>,
 }
 
-/// The comparison at which two runs part.
+/// The comparison at which two runs diverge.
 struct Parting {
     place: Place,
-    /// How many comparisons the runs have in common.
+    /// Number of comparisons that the runs have in common.
     common: usize,
 }
 
-/// Where the path of a changed input leaves that of the input, if both operands may come from the input, and are equal
-/// in the run of the input only.
+/// Where the run of a changed input diverges from that of the input. None unless the operands there were equal in the
+/// run of the input and both may come from the input.
 fn parting(before: ComparisonLog<'_>, after: ComparisonLog<'_>) -> Option<Parting> {
     let (mut occurrences, mut last, mut common) = (Occurrences::default(), None, 0);
     for (old, new) in before.iter().zip(after.iter()) {
@@ -60,14 +60,14 @@ pub(super) fn comes_to(log: ComparisonLog<'_>, place: Place) -> bool {
     of_key.count() > place.occurrence as usize
 }
 
-/// Whether a changed input left the path of the input where it may be restored.
+/// Whether the run of a changed input diverges at a comparison that can be restored.
 pub(super) fn may_restore(before: ComparisonLog<'_>, after: ComparisonLog<'_>) -> bool {
     parting(before, after).is_some()
 }
 
-/// Makes a changed input come to `place` again, as the input of `base` does. Where an equality does not hold any more,
-/// one side gets what the other one is now, until the path goes on. What was `edited` stays as it is, and nothing
-/// shorter than `least` bytes gives way; `after` is the log of the changed input.
+/// Makes a changed input reach `place` again, as the input of `base` does. For each broken equality, replaces the
+/// copy of one operand with the other operand until the path continues. Keeps the `edited` ranges, and replaces no
+/// copy shorter than `least` bytes. `after` is the log of the changed input.
 pub(super) fn restore<D: Door>(
     turn: &mut Turn<'_, D>,
     (base, place): (&Base, Place),
@@ -113,7 +113,7 @@ pub(super) fn restore<D: Door>(
                 return Ok(Some(Restored { bytes: copied, log, ends_well, followers }));
             }
             let goes_on = parting(base.log.view(), log.view());
-            // What is to stay stands elsewhere in an input of another length.
+            // A change of length would move the ranges to keep.
             let keeps_places = copied.len() == bytes.len();
             if keeps_places && goes_on.is_some_and(|parting| parting.common > common) {
                 next = Some((copy, copied, log));
@@ -127,7 +127,7 @@ pub(super) fn restore<D: Door>(
     Ok(None)
 }
 
-/// Where two inputs of one length differ; all of the second one if they have others.
+/// Ranges in which two inputs of equal length differ; the whole of `after` if the lengths differ.
 pub(super) fn changed_bytes(before: &[u8], after: &[u8]) -> Vec<Range<usize>> {
     if before.len() != after.len() {
         return iter::once(0..after.len()).collect();
@@ -155,7 +155,7 @@ mod tests {
         };
         assert_eq!(at(&[(1, 7, 7), (2, 5, 6), (1, 8, 9)]), Some((1, 1, 3)));
         assert_eq!(at(&[(1, 6, 7)]), Some((1, 0, 1)));
-        // Both are undone, and the second one is where the path changes.
+        // Both are broken, and the path changes at the second one.
         assert_eq!(at(&[(1, 6, 7), (2, 5, 6), (1, 8, 9), (4, 0, 0)]), Some((1, 1, 3)));
         // An inequality, and nothing at all.
         assert_eq!(at(&[(1, 7, 7), (2, 6, 6)]), None);

@@ -1,8 +1,9 @@
-//! Short rounds: each seed that brought new edges is run once with its log, and a round tries to pass the rarest site that
-//! no seed passes, from its cheapest seed.
+//! Short rounds: each seed with new edges is run once with its log, and a round tries to pass the rarest site that no
+//! seed passes, from its cheapest seed.
 //!
-//! Long rounds on whole seeds cost so much that most seeds never have one: after a minute a few dozens of thousands. A
-//! short one tries copies of operands only, and without the log; what passes is a new seed, and is scanned next.
+//! Long rounds are so expensive that most seeds never get one: a few dozen of thousands have had one after a minute.
+//! A short round tries only copies of operands, without the log. An input that passes is a new seed and is scanned
+//! next.
 
 use std::collections::BTreeSet;
 use std::rc::Rc;
@@ -26,30 +27,30 @@ use crate::mutate::solve::{Edit, Logged, edits};
 use crate::schedule::Budget;
 use crate::schedule::ledger::Purpose;
 
-/// Occurrences of a site that are tried, edits for one site, and in all.
+/// Maximum number of occurrences of a site that are tried, of edits for one site, and of edits in a round.
 const MOST_OCCURRENCES: u32 = 4;
 const MOST_OF_SITE: usize = 64;
 const MOST_EDITS: usize = 400;
-/// Rounds of a seed whose edits were too many for one.
+/// Maximum number of rounds of a seed with too many edits for one round.
 const MOST_ROUNDS: u32 = 4;
 
-/// What short rounds know.
+/// State of the short rounds.
 #[derive(Debug, Default, Deserialize, Serialize)]
 #[serde(default)]
 pub(super) struct ShortRounds {
     sites: Sites,
-    /// Seeds from this one on were not looked at.
+    /// First seed not yet considered for scanning.
     from: SeedId,
-    /// Seeds that are to be scanned, the newest last.
+    /// Seeds to scan, the newest last.
     unscanned: Vec<SeedId>,
-    /// Rounds that seeds had.
+    /// Number of rounds of each seed.
     rounds: HashMap<SeedId, u32>,
-    /// No site was left, until there are other seeds.
+    /// True while no site is left; reset by new seeds.
     is_idle: bool,
 }
 
 impl ShortRounds {
-    /// Seeds with new edges, and those that the search began with, are to be scanned.
+    /// Queues new seeds for scanning: those with new edges and those without a parent.
     pub(super) fn note_new(&mut self, corpus: &Corpus, from: SeedId) {
         let new = corpus.iter().skip(self.from.max(from).index());
         let new = new.filter(|seed| seed.new_edge || seed.parent.is_none());
@@ -63,7 +64,7 @@ impl ShortRounds {
         !self.is_idle
     }
 
-    /// There is time for more tries, from seeds that had no round.
+    /// Allows more tries of each site, from seeds with rounds left.
     pub(super) fn begin_again(&mut self) {
         self.sites.forget_tries();
         self.is_idle = false;
@@ -81,20 +82,20 @@ impl ShortRounds {
         self.sites.next(&turn.shared.logs.results, |site| frontier.behind(site) > 0, may_try)
     }
 
-    /// Forgets what is known of seeds that are not as they were.
+    /// Removes state of seeds that are not kept.
     pub(super) fn retain(&mut self, is_kept: impl Fn(SeedId) -> bool) {
         self.sites.retain(&is_kept);
         self.rounds.retain(|id, _| is_kept(*id));
         self.unscanned.retain(|id| is_kept(*id));
     }
 
-    /// Scans the newest seed that was not. False if there is none.
+    /// Scans the newest unscanned seed. Returns false if there is none.
     pub(super) fn scan_next<D: Door>(&mut self, turn: &mut Turn<'_, D>) -> Result<bool, D::Error> {
         let Some(id) = self.unscanned.pop() else { return Ok(false) };
         self.scan(&mut turn.of(id)).map(|()| true)
     }
 
-    /// Makes a round. False if no site is left for one.
+    /// Makes a round. Returns false if no site is left.
     pub(super) fn solve_next<D: Door>(&mut self, turn: &mut Turn<'_, D>) -> Result<bool, D::Error> {
         let Some(id) = self.next(turn) else {
             self.is_idle = self.unscanned.is_empty();
@@ -125,7 +126,7 @@ impl ShortRounds {
         Ok(())
     }
 
-    /// One round on a seed.
+    /// Makes one round on the turn's seed.
     fn solve<D: Door>(&mut self, turn: &mut Turn<'_, D>, budget: Budget) -> Result<(), D::Error> {
         let id = turn.id;
         turn.door.fuzzer_mut().limit_mutants_of(id);
@@ -151,7 +152,7 @@ impl ShortRounds {
         Ok(())
     }
 
-    /// The edits that may pass a site which is shut, those of the rarest site first. True if there were too many.
+    /// The edits that may pass a shut site, those of the rarest site first. Returns true if some sites did not fit.
     fn choose<D: Door>(
         &mut self,
         turn: &Turn<'_, D>,
@@ -180,7 +181,7 @@ impl ShortRounds {
         let chosen = with_lengths(chosen, input, &lengths);
         let tried: BTreeSet<u32> = chosen.iter().map(|edit| edit.place.key).collect();
         let cut: BTreeSet<u32> = rest.iter().map(|edit| edit.place.key).collect();
-        // Also a site without a copy of its operands had its try.
+        // A site without a copy of its operands counts as tried as well.
         let all: BTreeSet<u32> = log.iter().map(|one| one.key()).collect();
         all.into_iter()
             .filter(|key| tried.contains(key) || !cut.contains(key))

@@ -1,6 +1,6 @@
-//! Which comparisons seeds come to and none passes, and from which seed a pass is tried next.
+//! Comparisons that seeds reach but none passes, and the seed from which to try next.
 //!
-//! A site that was tried least comes first, of several the one that fewest seeds come to, from its cheapest seed. Each
+//! The site with the fewest tries comes first, then the one that the fewest seeds reach, from its cheapest seed. Each
 //! is tried twice.
 
 use serde::{Deserialize, Serialize};
@@ -10,17 +10,17 @@ use rustc_hash::FxHashMap as HashMap;
 use crate::comparison::{ComparisonKind, ComparisonLog, Operand, Results};
 use crate::corpus::SeedId;
 
-/// Seeds of a site that are kept, the cheapest ones.
+/// Maximum number of seeds recorded for a site, the cheapest ones.
 const MOST_SEEDS: usize = 4;
-/// Rounds that a site is the reason of. More take the time from sites that had none.
+/// Maximum number of tries of a site. More would take time from sites without any.
 const MOST_TRIES: u32 = 2;
-/// A program with more sites has the others solved in long rounds only.
+/// Maximum number of sites. Further ones are solved in long rounds only.
 const MOST_SITES: usize = 1 << 16;
-/// Results of one site that are distinguished.
+/// Maximum number of results distinguished for a site.
 const MOST_CASES: usize = 64;
 
-/// The keys of comparisons that seeds come to, see [`Comparison::key`](crate::comparison::Comparison::key). One is shut as
-/// long as it has come to one result, or, as a switch, not to all cases.
+/// Shut keys of comparisons that seeds reach, see [`Comparison::key`](crate::comparison::Comparison::key). A key is
+/// shut while it has only one result or, for a switch, lacks a case.
 #[derive(Clone, Debug, Default, Deserialize, Serialize)]
 #[serde(default)]
 pub(super) struct Sites {
@@ -29,20 +29,20 @@ pub(super) struct Sites {
 
 #[derive(Clone, Debug, Default, Deserialize, Serialize)]
 struct Site {
-    /// Where it is.
+    /// Site of the key.
     #[serde(default)]
     number: u32,
-    /// How many seeds come to it.
+    /// Number of seeds that reach it.
     inputs: u32,
     tries: u32,
-    /// Results that it may have.
+    /// Number of possible results.
     cases: usize,
-    /// With what a run of them costs, the cheapest first.
+    /// Seeds with the cost of a run, the cheapest first.
     seeds: Vec<(u64, SeedId)>,
 }
 
 impl Sites {
-    /// Adds the sites of the run of a seed. `results` learn what they came to.
+    /// Adds the sites of a seed's run, and their results to `results`.
     pub(super) fn scan(
         &mut self,
         (id, cost): (SeedId, u64),
@@ -52,7 +52,7 @@ impl Sites {
         let (mut sites, mut last) = (HashMap::default(), None);
         for one in log.iter() {
             let key = one.key();
-            // A loop over the input comes to the same again and again.
+            // A loop over the input repeats the same comparison many times.
             let now = Some((key, one.result()));
             if now == last {
                 continue;
@@ -88,8 +88,8 @@ impl Sites {
         }
     }
 
-    /// The cheapest seed that `may_try` and comes to the rarest of the sites that were tried least. Sites that `lead` to
-    /// something come before others.
+    /// The cheapest seed with `may_try` that reaches the rarest of the sites with the fewest tries. Of these, sites
+    /// with `leads` (to code not reached) come before others.
     pub(super) fn next(
         &self,
         results: &Results,
@@ -105,7 +105,8 @@ impl Sites {
         seeds.min_by_key(|(key, _)| *key).map(|(_, id)| id)
     }
 
-    /// Whether a site is shut and not tried too often. A site that no scan has seen is.
+    /// Whether a site may be tried: it is shut and has tries left. A site that no scan has seen needs only be
+    /// one-sided.
     pub(super) fn is_left(&self, key: u32, results: &Results) -> bool {
         match self.shut.get(&key) {
             Some(site) => site.tries < MOST_TRIES && results.seen(key) < site.cases,
@@ -113,25 +114,25 @@ impl Sites {
         }
     }
 
-    /// How soon a site is to be tried: the least first. `leads`: to something.
+    /// Rank of a site, the lowest is tried first. `leads`: the site leads to code not reached.
     pub(super) fn rank(&self, key: u32, leads: bool) -> (u32, bool, u32) {
         let site = self.shut.get(&key);
         site.map_or((0, !leads, 0), |site| (site.tries, !leads, site.inputs))
     }
 
-    /// A round has tried to pass it.
+    /// Counts a round that has tried to pass the site.
     pub(super) fn tried(&mut self, key: u32) {
         if let Some(site) = self.shut.get_mut(&key) {
             site.tries += 1;
         }
     }
 
-    /// All may be tried again.
+    /// Resets the tries of all sites.
     pub(super) fn forget_tries(&mut self) {
         self.shut.values_mut().for_each(|site| site.tries = 0);
     }
 
-    /// Forgets seeds that are not as they were.
+    /// Removes seeds that are not kept.
     pub(super) fn retain(&mut self, is_kept: impl Fn(SeedId) -> bool) {
         for site in self.shut.values_mut() {
             site.seeds.retain(|(_, id)| is_kept(*id));
