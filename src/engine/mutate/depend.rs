@@ -1,13 +1,12 @@
-//! Operands that are calculated from the input: which bytes move them, and what those bytes have to be.
+//! Solves operands that are calculated from the input, given the bytes that affect them.
 //!
-//! Both is found by runs. One changed byte shows which operands follow it (Gan and others, GREYONE, USENIX Security
-//! 2020); a field of some bytes is then solved as if it were linear, written with digits or monotonic (Choi and others,
-//! Grey-box Concolic Testing on Binary Code, ICSE 2019), and by descent on the difference where it is none of these.
+//! Runs show everything. A changed byte shows which operands depend on it (Gan and others, GREYONE, USENIX Security
+//! 2020); a field of some bytes is then solved as linear, as digits or as monotonic (Choi and others, Grey-box
+//! Concolic Testing on Binary Code, ICSE 2019), and otherwise by descent on the difference.
 //!
-//! The solvers: length, digits, affine, monotonic, numbers in text with units of their own (addresses, times),
-//! descent; and for up to four bytes the sum of what each of their values adds. Memory and texts are solved as numbers,
-//! four bytes after those that are equal. A number of eight bytes that is made of many bytes, or that was not solved,
-//! is solved as memory.
+//! The solvers in order: length, digits, affine, monotonic, several numbers in text (addresses, times), descent, and
+//! for up to four bytes a sum of one term per byte. Memory and text are solved as numbers, four bytes at a time after
+//! the equal ones. An eight-byte number that depends on many bytes, or that was not solved, is solved as memory.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -17,28 +16,28 @@ use std::ops::{ControlFlow, Range};
 use crate::comparison::{ComparisonKind, Place};
 use crate::messages;
 
-/// Runs for one operand, see [`solve`].
+/// Maximum runs for one operand, see [`solve`].
 pub(crate) const MOST_ATTEMPTS: usize = 3000;
-/// Bytes of memory that are solved as one number.
+/// Number of bytes of memory that are solved as one number.
 pub(crate) const WINDOW: usize = 4;
-/// Bytes of the longest field that is a number.
+/// Maximum length of a number field, bytes.
 const WIDEST: usize = 8;
-/// Bytes of which one alone may be enough, for an operand that many bytes move.
+/// Number of bytes that are tried alone for an operand that depends on many.
 const SINGLE: usize = 4;
-/// Bytes that a descent tries all values of.
+/// Maximum number of bytes for which a descent tries all values.
 const FEW: usize = 8;
-/// Maximum numbers in text that one operand is a sum of.
+/// Maximum number of numbers in text that make up one operand.
 const MOST_NUMBERS: usize = 8;
-/// Bytes that are added up, and sums that are tried.
+/// Maximum number of bytes in a sum, and of solutions tried.
 const MOST_ADDED: usize = 4;
 const MOST_SUMS: usize = 4;
-/// Bytes that a descent changes.
+/// Maximum number of bytes that a descent changes, and its rounds.
 const MOST_DESCENDED: usize = 64;
 const ROUNDS: usize = 4;
-/// Bytes that an input grows by for an operand that follows its length.
+/// Maximum growth of an input for an operand that depends on its length, bytes.
 const LARGEST_GROWTH: usize = 1 << 16;
 
-/// An operand with another value, because one byte of the input is another one.
+/// The value of an operand after one byte of the input was changed.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct Change {
     pub at: usize,
@@ -46,26 +45,26 @@ pub struct Change {
     pub value: u64,
 }
 
-/// One side of a comparison, and how it follows the input.
+/// One operand of a comparison, and how it depends on the input.
 #[derive(Clone, Debug)]
 pub struct Dependent {
     pub place: Place,
-    /// Where it begins, if it is a part of memory or text.
+    /// Offset of the operand, if it is a part of memory or text.
     pub part: Option<usize>,
     pub kind: ComparisonKind,
-    /// Bytes of the operand, 1 to 8.
+    /// Size of the operand, 1 to 8 bytes.
     pub bytes: usize,
-    /// Which of the two operands.
+    /// Index of the operand, 0 or 1.
     pub side: usize,
     /// Both operands in the run of the input.
     pub operands: [u64; 2],
-    /// By place in the input.
+    /// Effects of changed bytes on the operand.
     pub changes: Vec<Change>,
-    /// How it follows the length of the input, or of a part of it.
+    /// How the operand depends on the length of the input, or of a part of it.
     pub growth: Option<Growth>,
 }
 
-/// An operand has another value because one byte was inserted.
+/// The value of an operand after one byte was inserted.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct Growth {
     pub at: usize,
@@ -74,15 +73,15 @@ pub struct Growth {
 
 /// Runs inputs for the solvers.
 pub(crate) trait Attempts {
-    /// Both operands of the comparison, if the run of the input comes to it; or a break if there is to be no other run,
-    /// because the comparison has flipped or the time is over. `op`: how the input was made.
+    /// Runs an input. Returns both operands of the comparison, if the run reaches it, or a break if the comparison
+    /// has flipped or the time is over. `op`: how the input was made.
     async fn run(&mut self, input: &[u8], op: &'static str) -> ControlFlow<(), Option<[u64; 2]>>;
 }
 
-/// Solvers come to the same input in different ways: it is run once.
+/// Runs each input only once, even if several solvers make it.
 struct Once<'a, A> {
     attempts: &'a mut A,
-    /// By hashes of inputs.
+    /// Results by hash of the input.
     known: HashMap<u64, Option<[u64; 2]>>,
 }
 
@@ -103,7 +102,7 @@ enum Order {
     Big,
 }
 
-/// Bytes of the input that are read as one number.
+/// A field of the input read as one number.
 #[derive(Clone, Copy, Debug)]
 struct Window {
     at: usize,
@@ -111,13 +110,13 @@ struct Window {
     order: Order,
 }
 
-/// How far two operands are from each other.
+/// Distance of two operands.
 #[derive(Clone, Copy, Debug)]
 enum Metric {
-    /// The highest of the different bits counts most, so that digits and bytes come right one after the other.
+    /// Exclusive or: the highest differing bit counts most, so digits and bytes are solved one by one.
     Leading,
     Difference,
-    /// Different bits.
+    /// Number of differing bits.
     Bits,
 }
 
@@ -162,7 +161,7 @@ impl Window {
 }
 
 impl Dependent {
-    /// The bytes that move it, in order.
+    /// The bytes that affect the operand, ascending.
     #[must_use]
     pub(crate) fn movers(&self) -> Vec<usize> {
         let mut movers: Vec<usize> = self.changes.iter().map(|change| change.at).collect();
@@ -171,8 +170,8 @@ impl Dependent {
         movers
     }
 
-    /// The same as a part of memory, from the first byte on that differs: compilers compare up to eight bytes of it, or
-    /// of a text, as one number.
+    /// Converts a number to a part of memory that starts at the first differing byte: compilers compare up to eight
+    /// bytes of memory or text as one number.
     pub(crate) fn into_memory(self) -> Self {
         let [a, b] = self.operands.map(u64::to_le_bytes);
         let from = a.iter().zip(&b).take_while(|(a, b)| a == b).count();
@@ -185,7 +184,8 @@ impl Dependent {
         Self { part: Some(from), bytes: WINDOW, operands, changes, growth: None, ..self }
     }
 
-    /// A number of eight bytes that is rather memory: each of several bytes follows others of the input.
+    /// True for an eight-byte number that looks like memory: several of its bytes depend on different bytes of the
+    /// input.
     pub(crate) fn is_like_memory(&self) -> bool {
         let before = self.value();
         let mut lowest: Vec<u32> = self
@@ -202,7 +202,7 @@ impl Dependent {
         self.kind == ComparisonKind::Equal && self.bytes == 8 && self.part.is_none()
     }
 
-    /// It has more than two values: of two, neither says which one is nearer to anything.
+    /// True if changes give more than one other value: two values alone show no direction.
     fn has_direction(&self) -> bool {
         let other = self.changes.first().map(|change| change.value);
         self.changes.iter().any(|change| Some(change.value) != other)
@@ -216,8 +216,8 @@ impl Dependent {
         self.operands[1 - self.side]
     }
 
-    /// What the operand has to be, for each of the results that it may have. First what is beyond the other one, which
-    /// flips `<` as well as `<=`; floating-point numbers may have to be equal.
+    /// Values of the operand for each possible result. First the value just beyond the other operand, which flips `<`
+    /// as well as `<=`; for floating-point numbers, first the equal value.
     fn targets(&self) -> Vec<u64> {
         let (other, mask) = (self.other(), mask(self.bytes));
         let [above, below] = [other.wrapping_add(1) & mask, other.wrapping_sub(1) & mask];
@@ -229,12 +229,12 @@ impl Dependent {
         }
     }
 
-    /// Below zero, if it has a sign.
+    /// True if the value is negative when read as signed.
     fn is_negative(&self, value: u64) -> bool {
         value >> (8 * self.bytes - 1) & 1 == 1
     }
 
-    /// Values in the order in which the comparison sees them.
+    /// Maps a value to a number with the order of the comparison.
     fn rank(&self, value: u64) -> i128 {
         let sign = 1u64 << (8 * self.bytes - 1);
         match self.kind {
@@ -244,8 +244,8 @@ impl Dependent {
         }
     }
 
-    /// What is missing from one value to another. A large number without a sign that is to be a small one may come
-    /// around to 0: compilers ask for a range by one comparison.
+    /// Difference between two values. For a large unsigned number that is to become small, it may wrap around to 0:
+    /// compilers check a range by one comparison.
     fn difference(&self, from: u64, to: u64) -> i128 {
         let comes_around = self.kind == ComparisonKind::Unsigned
             && self.is_negative(self.value())
@@ -260,7 +260,7 @@ impl Dependent {
         }
     }
 
-    /// What flips the comparison, as far as one value does that: one beyond the other operand if the order counts.
+    /// The value nearest to `other` that flips the comparison: one beyond it for integer orders, otherwise equal.
     fn goal(&self, other: u64) -> u64 {
         let mask = mask(self.bytes);
         let beyond = match self.kind {
@@ -270,7 +270,7 @@ impl Dependent {
             }
             _ => other,
         };
-        // There is nothing beyond the smallest and the largest number.
+        // The smallest and the largest number have no successor.
         let is_next = self.rank(beyond).abs_diff(self.rank(other)) <= 1;
         if is_next { beyond } else { other }
     }
@@ -309,7 +309,7 @@ pub(crate) async fn solve(
     }
     write_numbers(input, dependent, (&movers, has_messages), run).await?;
     if movers.len() <= MOST_DESCENDED && (movers.len() == 1 || dependent.has_direction()) {
-        // Of many bytes the operand is a sum rather than a number.
+        // An operand that depends on many bytes is more likely a sum than a number.
         let metrics = match movers.len() > WIDEST {
             true => [Metric::Difference, Metric::Leading, Metric::Bits],
             false => [Metric::Leading, Metric::Difference, Metric::Bits],
@@ -321,8 +321,8 @@ pub(crate) async fn solve(
     add_up(input, dependent, &movers, run).await
 }
 
-/// The input with more bytes at a place, which are as the last one before it, or with fewer before it. At the end, bytes
-/// of the input come again. None if there are not so many.
+/// The input with `by` more bytes at `at` (repeats of the byte before it; at the end, of the whole input), or with
+/// `-by` fewer bytes before it. None if that is not possible.
 #[must_use]
 pub(crate) fn resized(input: &[u8], at: usize, by: i128, has_messages: bool) -> Option<Vec<u8>> {
     let count = usize::try_from(by.unsigned_abs()).ok().filter(|count| *count <= LARGEST_GROWTH)?;
@@ -337,7 +337,7 @@ pub(crate) fn resized(input: &[u8], at: usize, by: i128, has_messages: bool) -> 
     replaced(input, at..at, &bytes, has_messages)
 }
 
-/// The input with other bytes in the place of some. None if these are no part of a message of a list.
+/// The input with `range` replaced by `bytes`. None if the range is not within one message of a list.
 fn replaced(
     input: &[u8],
     range: Range<usize>,
@@ -351,7 +351,7 @@ fn replaced(
     messages::edit(input, (range.start, range.len()), bytes, &mut out).then_some(out)
 }
 
-/// An operand that follows the length of the input, or of a part of it.
+/// Solves an operand that depends on the length of the input, or of a part of it.
 async fn change_length(
     input: &[u8],
     dependent: &Dependent,
@@ -373,7 +373,7 @@ async fn change_length(
     ControlFlow::Continue(())
 }
 
-/// A number that the program reads from text: its first digit shows itself by the values that other digits give.
+/// Solves a number that the program reads from text. The values for other first digits show the radix and the unit.
 async fn write_digits(
     input: &[u8],
     dependent: &Dependent,
@@ -386,7 +386,7 @@ async fn write_digits(
         change.map_or(dependent.value(), |change| change.value)
     };
     let [one, nine, ten] = [b'1', b'9', b'a'].map(value_with);
-    // Of a number with a sign before its digits, or one that the program negates.
+    // For a number with a minus sign before its digits, or one that the program negates.
     let is_negative =
         [one, nine, nine.wrapping_sub(one) & all].iter().all(|value| dependent.is_negative(*value));
     let plain = |value: u64| if is_negative { value.wrapping_neg() & all } else { value };
@@ -398,7 +398,7 @@ async fn write_digits(
         places.any(|factor| eight == factor.wrapping_mul(8))
     };
     let is_decimal = is_digit(10, one, 1) && is_digit(10, nine, 9) || is_higher(10);
-    // Nine is no digit, as a letter is none.
+    // In octal, nine is not a digit, like a letter.
     let is_octal = nine == ten
         && nine != one
         && (is_digit(8, one, 1) || (1..21).any(|place| one.wrapping_sub(nine) == 1 << (3 * place)));
@@ -407,12 +407,12 @@ async fn write_digits(
     for target in dependent.targets() {
         let target = plain(target);
         let decimal = is_decimal.then(|| target.to_string());
-        // Fields of a fixed width have zeros before the number.
+        // Fields of fixed width have leading zeros.
         let octal = is_octal.then(|| format!("{target:0digits$o}"));
         let hexadecimal = is_hexadecimal.then(|| format!("{target:x}"));
         let full = is_hexadecimal.then(|| format!("{target:0digits$X}"));
         let full = full.filter(|full| Some(full) != hexadecimal.as_ref());
-        // A number that is calculated with: as many units as the digit says.
+        // A number that is multiplied by a unit.
         let unit = eight / 8;
         let distance = target.wrapping_sub(one.wrapping_sub(unit)) & all;
         let is_scaled = !is_decimal && digits < 2 && unit > 0 && distance.is_multiple_of(unit);
@@ -420,7 +420,8 @@ async fn write_digits(
         let is_below = is_decimal && dependent.is_negative(target);
         let signed = is_below.then(|| format!("-{}", target.wrapping_neg() & all));
         for text in [decimal, octal, hexadecimal, full, signed, scaled].into_iter().flatten() {
-            // Over what is there, in the place of the number that is there, and with something that ends it.
+            // Overwrite the same number of bytes, replace the digits, and overwrite with a blank that ends the
+            // number.
             let (text, end) = (text.as_bytes(), at + text.len());
             for (text, end) in [
                 (text.to_vec(), end),
@@ -437,17 +438,17 @@ async fn write_digits(
     ControlFlow::Continue(())
 }
 
-/// Digits of the input that are read as one number.
+/// Digits of the input read as one number.
 struct Number {
     at: usize,
     len: usize,
     value: u64,
-    /// By how much the operand grows when it grows by 1.
+    /// Growth of the operand when the number grows by 1.
     unit: u64,
 }
 
-/// An operand that several numbers in text are parts of, each with a unit of its own: addresses, times, versions. The
-/// largest one is written first, and the next ones are what is left.
+/// Solves an operand made of several numbers in text, each with its own unit: addresses, times, versions. The number
+/// with the largest unit is chosen first, and the others share the remainder.
 async fn write_numbers(
     input: &[u8],
     dependent: &Dependent,
@@ -469,7 +470,7 @@ async fn write_numbers(
             written.push((number, left / number.unit));
             left %= number.unit;
         }
-        // From the end on, so that places stay right.
+        // From the end, so that earlier positions remain valid.
         written.sort_by_key(|(number, _)| std::cmp::Reverse(number.at));
         let mut bytes = input.to_vec();
         for (Number { at, len, .. }, value) in written {
@@ -484,8 +485,8 @@ async fn write_numbers(
     ControlFlow::Continue(())
 }
 
-/// The numbers in decimal digits that the operand follows. A mask may hide the last ones of some: they have units as
-/// those before them.
+/// The decimal numbers that the operand depends on. A mask may hide the last digits of some, whose units are then
+/// extrapolated from the numbers before them.
 fn numbers(input: &[u8], dependent: &Dependent, movers: &[usize]) -> Vec<Number> {
     let all = mask(dependent.bytes);
     let mut numbers: Vec<Number> = Vec::new();
@@ -520,8 +521,8 @@ fn numbers(input: &[u8], dependent: &Dependent, movers: &[usize]) -> Vec<Number>
     numbers
 }
 
-/// Some bytes of which each adds something to the operand, whatever the others are: what each of their values adds is
-/// seen alone, and then those are taken that are right together.
+/// Solves an operand that is a sum of one term per byte: measures the term for each value of each byte, then combines
+/// values whose terms add up to the target.
 async fn add_up(
     input: &[u8],
     dependent: &Dependent,
@@ -532,7 +533,7 @@ async fn add_up(
         return ControlFlow::Continue(());
     }
     let (all, base) = (mask(dependent.bytes), dependent.value());
-    // What the values of a byte add to what it is.
+    // For each byte, the change of the operand by each of its values.
     let mut tables: Vec<Vec<(u8, u64)>> = Vec::new();
     for at in movers {
         let mut bytes = input.to_vec();
@@ -548,7 +549,7 @@ async fn add_up(
         }
         tables.push(table);
     }
-    // Two halves, so that the pairs of one are looked for in the other one.
+    // Meet in the middle: look up the pairs of one half in the other half.
     let pairs = |tables: &[Vec<(u8, u64)>]| match tables {
         [one] => one.iter().map(|(byte, adds)| (vec![*byte], *adds)).collect(),
         [one, two] => {
@@ -578,7 +579,7 @@ async fn add_up(
     ControlFlow::Continue(())
 }
 
-/// Fields of the input that may be one number, and that all movers lie in. Of many movers, some alone.
+/// Fields of the input that may be one number and contain all movers; if these span too much, some single bytes.
 fn windows(length: usize, movers: &[usize]) -> Vec<Window> {
     let (first, last) = (movers[0], movers[movers.len() - 1]);
     let span = last - first + 1;
@@ -600,7 +601,7 @@ fn windows(length: usize, movers: &[usize]) -> Vec<Window> {
     fields.into_iter().flat_map(orders).collect()
 }
 
-/// A field of which the operand is a multiple plus a constant, or an exclusive or.
+/// Solves an operand that is an affine function of a field, or its exclusive or with a constant.
 async fn invert(
     input: &[u8],
     dependent: &Dependent,
@@ -646,8 +647,8 @@ async fn invert(
     ControlFlow::Continue(())
 }
 
-/// The first number from which on the value is smallest, because it comes around to 0 there: compilers make one
-/// comparison of two (`number - 5 < 10` without a sign asks for a range).
+/// The first number at which the value wraps around to 0 and is smallest: compilers merge two comparisons into one
+/// (unsigned `number - 5 < 10` checks a range).
 fn wrapping((number, value): (u64, u64), slope: u64, mask: u64) -> u64 {
     let at_zero = value.wrapping_sub(slope.wrapping_mul(number)) & mask;
     let is_falling = slope > mask / 2;
@@ -658,7 +659,8 @@ fn wrapping((number, value): (u64, u64), slope: u64, mask: u64) -> u64 {
     u64::try_from(distance / slope + 1).unwrap_or(u64::MAX)
 }
 
-/// The factor by which the value follows the number, modulo the width of the value, if all changes agree.
+/// The factor between changes of the number and of the value, modulo the width of the value. None unless all changes
+/// agree.
 fn slope((number, value): (u64, u64), changes: &[(u64, u64)], mask: u64) -> Option<u64> {
     let steps = changes
         .iter()
@@ -669,7 +671,7 @@ fn slope((number, value): (u64, u64), changes: &[(u64, u64)], mask: u64) -> Opti
     (slope != 0 && steps.into_iter().all(agrees)).then_some(slope)
 }
 
-/// A number that the slope makes to the difference, modulo the width.
+/// Solves `slope * step = difference` for the smallest step, modulo the width. None if the difference is 0 or no step fits.
 fn divide(difference: u64, slope: u64, mask: u64) -> Option<u64> {
     let (difference, zeros) = (difference & mask, slope.trailing_zeros());
     if difference == 0 {
@@ -679,19 +681,19 @@ fn divide(difference: u64, slope: u64, mask: u64) -> Option<u64> {
         return None;
     }
     let step = (difference >> zeros).wrapping_mul(inverse(slope >> zeros)) & (mask >> zeros);
-    // The smallest of several, below or above zero.
+    // The solution closest to zero, positive or negative.
     let sign = (mask >> zeros) / 2 + 1;
     Some(if step & sign != 0 { step | !(mask >> zeros) } else { step })
 }
 
-/// Of an odd number, modulo 2^64: each step of Newton's doubles the right bits.
+/// The inverse of an odd number modulo 2^64: each Newton step doubles the number of correct bits.
 fn inverse(odd: u64) -> u64 {
     (0..5).fold(odd.wrapping_mul(3) ^ 2, |inverse, _| {
         inverse.wrapping_mul(2u64.wrapping_sub(odd.wrapping_mul(inverse)))
     })
 }
 
-/// A field that the operand grows, or falls, with.
+/// Solves an operand that is a monotonic function of a field, by bisection.
 async fn bisect(
     input: &[u8],
     dependent: &Dependent,
@@ -727,7 +729,7 @@ async fn bisect(
     ControlFlow::Continue(())
 }
 
-/// Changes one byte after the other, if that brings the operands nearer to each other.
+/// Changes one byte after another and keeps the values that bring the operands closest.
 async fn descend(
     input: &[u8],
     dependent: &Dependent,
@@ -766,8 +768,8 @@ async fn descend(
     ControlFlow::Continue(())
 }
 
-/// Values of a byte that a descent tries: what would be right if the operand were linear in the byte, and all others if
-/// the bytes are few.
+/// Values of a byte that a descent tries: those that would be right if the operand were linear in the byte, then all
+/// values (`all`) or all flips of one bit.
 fn values(dependent: &Dependent, (at, now): (usize, u8), operands: [u64; 2], all: bool) -> Vec<u8> {
     let [value, other] = [operands[dependent.side], operands[1 - dependent.side]];
     let difference = dependent.difference(value, dependent.goal(other));
@@ -788,13 +790,13 @@ fn values(dependent: &Dependent, (at, now): (usize, u8), operands: [u64; 2], all
     values
 }
 
-/// The number that [`WINDOW`] bytes of memory are, in the order of their addresses.
+/// Reads [`WINDOW`] bytes of memory at `from` as a big-endian number; missing bytes are 0.
 pub(crate) fn window(memory: &[u8], from: usize) -> u64 {
     let bytes = (from..from + WINDOW).map(|at| memory.get(at).copied().unwrap_or(0));
     bytes.fold(0, |number, byte| number << 8 | u64::from(byte))
 }
 
-/// Ones in this number of bytes, 1 to 8.
+/// A mask of `bytes` bytes, 1 to 8.
 fn mask(bytes: usize) -> u64 {
     u64::MAX >> (64 - 8 * bytes.clamp(1, 8))
 }
@@ -829,7 +831,7 @@ mod tests {
         }
     }
 
-    /// Runs until the comparison flips, if it does.
+    /// Makes runs until the comparison flips.
     fn attempts(
         input: &[u8],
         kind: ComparisonKind,
@@ -1003,7 +1005,7 @@ mod tests {
         assert!(attempts(&[0; 8], ComparisonKind::Equal, 4, sum).unwrap() < 1200);
     }
 
-    /// As compilers ask for a range: by one comparison without a sign.
+    /// A range check by one unsigned comparison, as compilers emit it.
     #[test]
     fn ranges_are_met() {
         let digits = |i: &[u8]| {

@@ -1,7 +1,7 @@
-//! Havoc: a stack of random changes, the workhorse of the fuzzer.
+//! Havoc: a stack of random changes, the main mutator of the fuzzer.
 //!
-//! Which operator comes next is one look-up in a table drawn at compile time. Operators change
-//! the buffer in place; nothing is allocated beyond its growth.
+//! Choosing an operator is one look-up in a table built at compile time. Operators change the buffer in place; only
+//! its growth allocates.
 
 mod messages;
 mod numbers;
@@ -16,30 +16,30 @@ use super::buffer::Buffer;
 use super::dictionary::Dictionary;
 use super::{Rng, below, index};
 
-/// An operator that cannot be applied is drawn again, at most this number of times, then a bit is flipped:
-/// at least two thirds of the draws of every profile suit any input of four bytes.
+/// Maximum number of draws until an operator can be applied; then a bit is flipped. At least two thirds of the draws
+/// of every profile apply to any input of four bytes.
 const MAX_DRAWS: u32 = 16;
 
-/// Limit of [`HavocContext::stack_power`]: beyond 1024 changes nothing is left of the seed.
+/// Limit of [`HavocContext::stack_power`]: more than 1024 changes leave nothing of the seed.
 const MAX_STACK_POWER: u32 = 10;
 
-/// Of this number of changes, two are changes of words if those are wanted.
+/// Two changes in this number change words, if word changes are on.
 const WORDS_TWO_OF: u32 = 5;
 
-/// One change in this number is that of a whole part, if lengths of parts are known.
+/// One change in this number changes a whole part, if lengths of parts are known.
 const PARTS_ONE_OF: u32 = 6;
 
-/// One change in this number is that of a whole message, if the input is a list of them.
+/// One change in this number changes a whole message, if the input is a list of messages.
 const MESSAGES_ONE_OF: u32 = 4;
 
-/// Most changes of a gentle candidate, less one.
+/// Maximum number of changes of a gentle candidate, less one.
 const GENTLE_MOST: u32 = 7;
 
-/// What havoc may use and has to respect.
+/// Materials and limits of havoc.
 #[derive(Clone, Copy, Debug)]
 pub struct HavocContext<'a> {
     pub dictionary: &'a Dictionary,
-    /// Another input, blocks of which are spliced in.
+    /// Another input that provides blocks for splicing.
     pub donor: Option<&'a [u8]>,
     /// Shortest result in bytes; 0 counts as 1.
     pub min_len: usize,
@@ -55,10 +55,10 @@ pub struct HavocContext<'a> {
     pub words: bool,
     /// The input is a list of messages, see [`crate::messages`].
     pub messages: bool,
-    /// Dig where finds were made (small changes) instead of exploring (block operations).
+    /// Prefer small changes near earlier finds to block operations that explore.
     pub exploit: bool,
-    /// One change, seldom a few: for a seed whose value is to be raised step by step. Many changes
-    /// at once would spoil more than they gain.
+    /// Make one change, rarely a few: for a seed whose domain value is to be raised step by step. Many changes at
+    /// once would destroy more than they gain.
     pub gentle: bool,
 }
 
@@ -72,9 +72,9 @@ impl HavocContext<'_> {
     }
 }
 
-/// Changes `input`, a copy of the seed, and returns the number of stacked changes (`rep:`). The
-/// result keeps to the limits of `context` even if the seed did not. `foreign` may change the input
-/// before each step, and returns whether it may have; it keeps to the limits, too.
+/// Changes `input`, a copy of the seed, and returns the number of stacked changes (`rep:`). The result respects the
+/// limits of `context` even if the seed did not. `foreign` may change the input before each step within these limits,
+/// and returns true if it may have changed it.
 pub fn havoc(
     rng: &mut Rng,
     input: &mut Buffer,
@@ -103,7 +103,7 @@ pub fn havoc(
     count
 }
 
-/// One applicable operator of the profile.
+/// Applies one change: of a message, of words or of a part, or an operator of the profile.
 fn change(rng: &mut Rng, bytes: &mut Buffer, context: &HavocContext<'_>, table: &Table) {
     if context.messages && below(rng, MESSAGES_ONE_OF) == 0 && messages::change(rng, bytes, context)
     {

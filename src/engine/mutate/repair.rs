@@ -1,6 +1,6 @@
-//! Fields of an input that have to be equal to what the program calculates from other bytes: checksums, digests, copies
-//! of another field. A changed input is repaired with the log of its run: the log has the field as it stands in the
-//! input, and what it should be.
+//! Fields of an input that must equal a value the program calculates from other bytes: checksums, digests, copies of
+//! another field. A changed input is repaired with the log of its run, which has the value of the field and the
+//! expected value.
 
 use std::collections::HashMap;
 
@@ -8,26 +8,26 @@ use serde::{Deserialize, Serialize};
 
 use crate::comparison::{Comparison, ComparisonKind, ComparisonLog, Occurrences, Operand, Place};
 
-/// Bytes of the shortest field: shorter ones are found in every input.
+/// Minimum length of a field, bytes: shorter ones are found in every input.
 const SHORTEST: usize = 2;
-/// Places in the input at which a field is looked for.
+/// Maximum number of positions in the input considered for a field.
 const MOST_PLACES: usize = 4;
-/// The same of a number in text, of which neither radix nor width is known.
+/// Maximum number of positions for a number in text, whose radix and width are unknown.
 const MOST_TEXTS: usize = 12;
-/// Sites of one log that are suspected.
+/// Limit of the suspects of one log: no further site is added beyond it.
 const MOST_SUSPECTS: usize = 16;
-/// Bytes that move what is calculated for a field: fewer may do so by chance.
+/// Minimum number of bytes that affect the calculated value of a field: fewer may be a coincidence.
 const FEWEST_MOVERS: usize = 3;
-/// Attempts to understand one site.
+/// Maximum number of attempts to find the field of a site.
 const MOST_TRIED: u32 = 3;
 
-/// How a comparison's field stands in an input.
+/// The field that a comparison checks, and its encoding in an input.
 #[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq, Serialize)]
 pub(crate) struct Field {
-    /// Which of the operands is the field; the other one is calculated.
+    /// Index of the operand that is the field; the other operand is calculated.
     pub side: usize,
     pub encoding: Encoding,
-    /// Where it was in the first input.
+    /// Position of the field in the input where it was found.
     pub at: usize,
 }
 
@@ -35,9 +35,9 @@ pub(crate) struct Field {
 pub(crate) enum Encoding {
     Little(usize),
     Big(usize),
-    /// Memory, as it is.
+    /// Memory, unchanged.
     Bytes,
-    /// A number in text, with zeros before it up to the width: octal in a tar header, hexadecimal in others.
+    /// A number in text, zero-padded to the width: for instance octal in a tar header.
     Digits {
         radix: u32,
         width: usize,
@@ -46,7 +46,7 @@ pub(crate) enum Encoding {
 }
 
 impl Field {
-    /// False for one that no search has found.
+    /// False for a stored field that no search can have found.
     fn is_possible(&self) -> bool {
         let is_encoding = match self.encoding {
             Encoding::Little(len) | Encoding::Big(len) => (1..=8).contains(&len),
@@ -59,11 +59,11 @@ impl Field {
     }
 }
 
-/// Kinds of digits that are looked for.
+/// Radices of numbers in text, and whether letters are upper case.
 const RADICES: [(u32, bool); 4] = [(10, false), (8, false), (16, false), (16, true)];
-/// Digits of one byte, two, and four.
+/// Hexadecimal digits of one, two and four bytes.
 const FIXED_WIDTHS: [usize; 3] = [2, 4, 8];
-/// Digits of the shortest number in text.
+/// Minimum number of digits of a number in text.
 const FEWEST_DIGITS: usize = 2;
 
 fn digits(value: u64, (radix, upper): (u32, bool), width: usize) -> String {
@@ -76,7 +76,7 @@ fn digits(value: u64, (radix, upper): (u32, bool), width: usize) -> String {
 }
 
 impl Encoding {
-    /// The operand as it stands in an input. None if it does not fit.
+    /// Encodes an operand as in the input. None if it does not fit.
     #[must_use]
     pub(crate) fn write(self, operand: Operand<'_>) -> Option<Vec<u8>> {
         match (self, operand) {
@@ -97,7 +97,7 @@ impl Encoding {
         }
     }
 
-    /// What a field may be instead, to see which operand it is. None if it is not such a field.
+    /// Another value for a field, to test which operand follows it. None if the bytes do not have this encoding.
     #[must_use]
     pub(crate) fn change(self, field: &[u8]) -> Option<Vec<u8>> {
         let Self::Digits { radix, upper, .. } = self else {
@@ -106,7 +106,7 @@ impl Encoding {
         u64::from_str_radix(str::from_utf8(field).ok()?, radix).ok()?;
         let mut changed = field.to_vec();
         let [.., last_but_one, last] = &mut changed[..] else { return None };
-        // The last digit alone may be the same in all radices, and without a letter both cases are.
+        // The last digit alone does not distinguish radices, and without a letter neither upper and lower case.
         *last_but_one = if *last_but_one == b'1' { b'2' } else { b'1' };
         if radix == 16 {
             let letters = if upper { [b'A', b'B'] } else { [b'a', b'b'] };
@@ -116,17 +116,17 @@ impl Encoding {
     }
 }
 
-/// A comparison whose operands are equal and may be a field and what is calculated for it.
+/// A comparison with equal operands that may be a field and its calculated value.
 #[derive(Clone, Debug)]
 pub(crate) struct Suspect {
     pub place: Place,
-    /// Where the operand stands in the input.
+    /// Positions of the operand in the input.
     pub at: Vec<usize>,
     pub len: usize,
     pub encoding: Encoding,
 }
 
-/// What is known of fields, by site.
+/// Known fields and failed attempts, by site.
 #[derive(Clone, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
 #[serde(default)]
 pub(crate) struct Repairs {
@@ -135,7 +135,7 @@ pub(crate) struct Repairs {
 }
 
 impl Repairs {
-    /// False for what no search has learned.
+    /// False for stored fields that no search can have found.
     #[must_use]
     pub(crate) fn is_possible(&self) -> bool {
         self.fields.values().all(Field::is_possible)
@@ -146,7 +146,7 @@ impl Repairs {
         self.fields.is_empty()
     }
 
-    /// Sites with a field.
+    /// Number of sites with a field.
     #[must_use]
     pub(crate) fn known(&self) -> u32 {
         u32::try_from(self.fields.len()).unwrap_or(u32::MAX)
@@ -156,25 +156,25 @@ impl Repairs {
         self.fields.insert(site, field);
     }
 
-    /// A site was examined without result.
+    /// Counts an examination of a site without result.
     pub(crate) fn failed(&mut self, site: u32) {
         *self.tried.entry(site).or_default() += 1;
     }
 
-    /// How many bytes have to move what is calculated, so that the site has a field. A text may be as short as its
-    /// checksum; that is not taken for a coincidence any more if it comes again.
+    /// Minimum number of bytes that must affect the calculated value for the site to have a field. Only one after a
+    /// failed examination: a text may be as short as its checksum, and a second time is no coincidence.
     #[must_use]
     pub(crate) fn fewest_movers(&self, site: u32) -> usize {
         if self.tried.contains_key(&site) { 1 } else { FEWEST_MOVERS }
     }
 
-    /// The run comes to a field.
+    /// True if the run reaches a site with a field.
     #[must_use]
     pub(crate) fn concern(&self, log: ComparisonLog<'_>) -> bool {
         !self.is_empty() && log.iter().any(|seen| self.fields.contains_key(&seen.site))
     }
 
-    /// Comparisons of a run that may have a field, and are not understood yet.
+    /// Comparisons of a run that may have a field not found yet.
     #[must_use]
     pub(crate) fn suspects(&self, log: ComparisonLog<'_>, input: &[u8]) -> Vec<Suspect> {
         let (mut suspects, mut occurrences) = (Vec::new(), Occurrences::default());
@@ -203,7 +203,7 @@ impl Repairs {
         suspects
     }
 
-    /// Writes into the input's fields what the log of its run says they should be. True if that changes the input.
+    /// Writes the expected values from the log into the fields of the input. Returns true if that changes the input.
     pub(crate) fn repair(&self, log: ComparisonLog<'_>, input: &mut [u8]) -> bool {
         let (mut from, mut is_changed) = (0, false);
         for comparison in log.iter() {
@@ -215,7 +215,7 @@ impl Repairs {
             if old.len() != new.len() {
                 continue;
             }
-            // Fields mostly come in the order in which they are compared, also those that are right.
+            // Most fields appear in the order in which they are compared, including correct ones.
             let find = |part: &[u8]| part.windows(old.len()).position(|window| window == old);
             let is_usual = from <= field.at
                 && input.get(field.at..).is_some_and(|part| part.starts_with(&old));
@@ -232,7 +232,7 @@ impl Repairs {
     }
 }
 
-/// Where a number stands in an input as text, and how.
+/// Positions and encodings of a number in the input as text.
 fn in_text(value: u64, input: &[u8]) -> impl Iterator<Item = (usize, Encoding)> {
     RADICES.into_iter().flat_map(move |(radix, upper)| {
         let text = digits(value, (radix, upper), 0);
@@ -243,7 +243,7 @@ fn in_text(value: u64, input: &[u8]) -> impl Iterator<Item = (usize, Encoding)> 
             let is_digit = |byte: &u8| char::from(*byte).is_digit(radix);
             let is_whole = rest.is_some_and(|rest| rest.first().is_none_or(|byte| !is_digit(byte)));
             let whole = is_whole.then_some(most);
-            // Bytes in hexadecimal digits need no end.
+            // Hexadecimal digits of fixed width need no delimiter.
             let fixed = FIXED_WIDTHS.into_iter().filter(move |width| {
                 rest.is_some()
                     && radix == 16
@@ -256,18 +256,18 @@ fn in_text(value: u64, input: &[u8]) -> impl Iterator<Item = (usize, Encoding)> 
     })
 }
 
-/// Two operands that are equal, long enough, and both no constants.
+/// True if the operands are equal, long enough, and not constants.
 fn may_be_field(comparison: &Comparison<'_>) -> bool {
     let is_equality = matches!(comparison.kind, ComparisonKind::Equal | ComparisonKind::Memory);
     let is_long = match comparison.a {
-        // Also a small number: the length of something.
+        // Small numbers as well: they may be lengths.
         Operand::Value(_) => comparison.bytes >= SHORTEST,
         Operand::Bytes(bytes) => bytes.len() >= SHORTEST,
     };
     is_equality && is_long && comparison.constant == [false; 2] && comparison.a == comparison.b
 }
 
-/// The ways in which an operand may stand in the input, the widest first.
+/// The possible binary encodings of an operand, the widest first.
 fn encodings(comparison: &Comparison<'_>) -> Vec<Encoding> {
     match comparison.a {
         Operand::Bytes(_) => return vec![Encoding::Bytes],
@@ -358,7 +358,7 @@ mod tests {
         let own = OwnLog::of_equalities(&[(7, 0x6463_6261, 0x6463_6261), (7, 5, 0x6463_6261)]);
         assert!(repairs.repair(own.view(), &mut second));
         assert_eq!(&second, b"abcd..\x05\0\0\0");
-        // Where it usually is, rather than where the same bytes come first.
+        // The usual position is preferred to the first occurrence of the same bytes.
         repairs.add(8, Field { side: 0, encoding: Encoding::Big(2), at: 5 });
         let mut third = *b"..\0\x02.\0\x02";
         assert!(repairs.repair(OwnLog::of_equalities(&[(8, 2, 3)]).view(), &mut third));

@@ -15,8 +15,8 @@ pub fn splice(rng: &mut Rng, base: &[u8], other: &[u8], out: &mut Vec<u8>) -> bo
     true
 }
 
-/// The same of lists of messages: the head of one up to within a message, and the tail of the other from within one of
-/// its messages on. If the two hardly differ, the other's comes whole. False if an input has no message.
+/// Splices lists of messages: joins the head of `base` with the tail of `other` inside one message of each. If these
+/// two messages hardly differ, that of `other` is used whole. False if an input has no message.
 pub fn splice_lists(rng: &mut Rng, base: &[u8], other: &[u8], out: &mut Vec<u8>) -> bool {
     let [base, other] = [base, other].map(|input| messages(input).collect::<Vec<_>>());
     if base.is_empty() || other.is_empty() {
@@ -34,7 +34,7 @@ pub fn splice_lists(rng: &mut Rng, base: &[u8], other: &[u8], out: &mut Vec<u8>)
     true
 }
 
-/// First and last position in which the inputs differ; None if that is one place or no place.
+/// First and last position in which the inputs differ; None if fewer than two positions differ.
 fn differing_span(base: &[u8], other: &[u8]) -> Option<(usize, usize)> {
     let common = base.len().min(other.len());
     let pairs = || base[..common].iter().zip(&other[..common]);

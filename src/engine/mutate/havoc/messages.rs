@@ -1,5 +1,5 @@
-//! Changes of whole messages of an input that is a list of them (see [`crate::messages`]), also by messages of another
-//! seed.
+//! Changes whole messages of an input that is a list of messages (see [`crate::messages`]), also with messages of
+//! another seed.
 
 use std::ops::Range;
 
@@ -8,10 +8,11 @@ use super::super::{Rng, below, index};
 use super::HavocContext;
 use crate::messages::{HEAD, LONGEST, Message, head, is_list, messages, span};
 
-/// Connections that a change names, at most: each is one more client.
+/// Number of connections that a change may use: each is one more client.
 const CONNECTIONS: u32 = 3;
 
-/// One change; false, and nothing is changed, if it cannot be applied. An input that is one message becomes a list of it.
+/// Applies one change. Returns false and changes nothing if that is not possible. An input that is a single message
+/// is first converted to a list.
 pub(super) fn change(rng: &mut Rng, bytes: &mut Buffer, context: &HavocContext<'_>) -> bool {
     if !is_list(bytes) && !make_list(bytes, context) {
         return false;
@@ -57,7 +58,7 @@ fn make_list(bytes: &mut Buffer, context: &HavocContext<'_>) -> bool {
     fits
 }
 
-/// A message of the donor.
+/// A random message of the donor, and its index.
 fn foreign<'a>(rng: &mut Rng, context: &HavocContext<'a>) -> Option<(usize, Message<'a>)> {
     let donor = context.donor?;
     let count = messages(donor).count();
@@ -85,7 +86,7 @@ fn insert_foreign(
     foreign(rng, context).is_some_and(|(_, message)| insert(bytes, at, message, context))
 }
 
-/// Goes on, behind a message, as another seed does from some message on.
+/// Replaces all messages after `last` with the tail of another seed, from a random message on.
 fn replace_tail(
     rng: &mut Rng,
     bytes: &mut Buffer,

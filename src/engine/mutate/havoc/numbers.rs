@@ -9,17 +9,16 @@ use super::super::{Rng, below, index};
 use super::HavocContext;
 use super::operators::insert_block;
 
-/// So far from a random place a number is looked for, bytes: keeps the cost of the operator
-/// independent of the length of an input without numbers.
+/// Number of bytes searched for a number from a random position: bounds the cost for a long input without numbers.
 const SEARCH_WINDOW: usize = 4096;
 
-/// Digits of a number that is read; 18 always fit an `i64`.
+/// Maximum number of digits read; 18 always fit an `i64`.
 const MAX_DIGITS: usize = 18;
 
-/// Longest decimal text: the sign and 19 digits.
+/// Maximum length of a decimal number: the sign and 19 digits.
 const MAX_TEXT: usize = 20;
 
-/// Replaces a decimal number of the text by a related one.
+/// Replaces a decimal number in the text with a related one.
 pub(super) fn change_number(rng: &mut Rng, bytes: &mut Buffer, context: &HavocContext<'_>) -> bool {
     let start = index(rng, bytes.len());
     let Some(place) = number_near(bytes, start) else { return false };
@@ -38,7 +37,7 @@ pub(super) fn change_number(rng: &mut Rng, bytes: &mut Buffer, context: &HavocCo
     true
 }
 
-/// Puts a random decimal number somewhere; all orders of magnitude are equally likely.
+/// Inserts a random decimal number at a random position; all orders of magnitude are equally likely.
 pub(super) fn insert_number(rng: &mut Rng, bytes: &mut Buffer, context: &HavocContext<'_>) -> bool {
     let number = (rng.next_u64() as i64) >> below(rng, 64);
     let mut buffer = [0; MAX_TEXT];
@@ -46,7 +45,7 @@ pub(super) fn insert_number(rng: &mut Rng, bytes: &mut Buffer, context: &HavocCo
     insert_block(rng, bytes, text, context)
 }
 
-/// A number that tends to take another path than `number`.
+/// A number that likely takes another path than `number`.
 fn related(rng: &mut Rng, number: i64) -> i64 {
     match below(rng, 8) {
         0 => number.wrapping_add(1),

@@ -1,5 +1,5 @@
-//! Changes of whole parts of an input whose lengths are known: chunks, records, labels. The lengths of the parts
-//! around them follow.
+//! Changes whole parts of an input with known lengths: chunks, records, labels. Updates the lengths of the enclosing
+//! parts.
 
 use std::ops::Range;
 
@@ -11,17 +11,17 @@ use super::{HavocContext, operators};
 use crate::corpus::Length;
 use crate::messages::is_framing;
 
-/// Bytes before a length that may belong to the part, such as its type.
+/// Numbers of bytes before a length that may belong to the part, such as its type; one is drawn.
 const BEFORE: [usize; 8] = [0, 0, 0, 0, 1, 2, 4, 8];
-/// Bytes of a type.
+/// Sizes of a type, bytes.
 const TAGS: [usize; 3] = [1, 2, 4];
 const LONGEST_TAG: usize = 8;
-/// Bytes that are put at the end of a part at once.
+/// Maximum number of bytes added to the end of a part at once.
 const MOST_ADDED: usize = 64;
-/// The longest part that is copied, bytes.
+/// Maximum length of a changed part, bytes.
 const LONGEST: usize = 4096;
 
-/// One change of a part; false, and nothing is changed, if it cannot be applied.
+/// Applies one change of a part. Returns false and changes nothing if that is not possible.
 pub(super) fn change(rng: &mut Rng, bytes: &mut Buffer, context: &HavocContext<'_>) -> bool {
     match below(rng, 12) {
         0..3 => delete(rng, bytes, context),
@@ -42,7 +42,7 @@ fn delete(rng: &mut Rng, bytes: &mut Buffer, context: &HavocContext<'_>) -> bool
     is_possible
 }
 
-/// Twice in a row: what is around it includes the copy.
+/// Duplicates a part directly after itself; enclosing parts include the copy.
 fn double(rng: &mut Rng, bytes: &mut Buffer, context: &HavocContext<'_>) -> bool {
     let Some((part, _)) = part(rng, bytes) else { return false };
     let has_room = part.len() <= context.ceiling() - bytes.len();
@@ -52,7 +52,7 @@ fn double(rng: &mut Rng, bytes: &mut Buffer, context: &HavocContext<'_>) -> bool
     has_room
 }
 
-/// Before another one, which may be in the middle of it. Returns the length of the copy.
+/// Copies a part before another one, which may be inside of it. Returns the length of the copy.
 fn copy(rng: &mut Rng, bytes: &mut Buffer, context: &HavocContext<'_>) -> Option<Length> {
     let (part, length) = part(rng, bytes)?;
     let (other, _) = self::part(rng, bytes)?;
@@ -65,7 +65,7 @@ fn copy(rng: &mut Rng, bytes: &mut Buffer, context: &HavocContext<'_>) -> Option
     Some(Length { at: to(length.at), from: to(length.from), ..length })
 }
 
-/// A part of a kind and a size of its own.
+/// Adds a copy of a part with another type and possibly another size.
 fn add(rng: &mut Rng, bytes: &mut Buffer, context: &HavocContext<'_>) -> bool {
     let Some(added) = copy(rng, bytes, context) else { return false };
     retag(rng, bytes, context, added);
@@ -80,7 +80,7 @@ fn retag_one(rng: &mut Rng, bytes: &mut Buffer, context: &HavocContext<'_>) -> b
     retag(rng, bytes, context, length)
 }
 
-/// Gives a part another type: a word, that of another part, or any byte. It stands before the length or after it.
+/// Gives a part another type, before or after its length: a token, the type of another part, or a random byte.
 fn retag(rng: &mut Rng, bytes: &mut Buffer, context: &HavocContext<'_>, length: Length) -> bool {
     let is_before = below(rng, 3) > 0;
     let place = |of: Length, len: usize| match is_before {
@@ -125,7 +125,7 @@ fn resize_one(rng: &mut Rng, bytes: &mut Buffer, context: &HavocContext<'_>) -> 
     resize(rng, bytes, context, length)
 }
 
-/// Gives a part more bytes at its end, or fewer, or none.
+/// Adds or removes bytes at the end of a part, possibly all.
 fn resize(rng: &mut Rng, bytes: &mut Buffer, context: &HavocContext<'_>, length: Length) -> bool {
     let end = length.end(bytes);
     if end > bytes.len() || end < length.from {
@@ -160,7 +160,7 @@ fn resize(rng: &mut Rng, bytes: &mut Buffer, context: &HavocContext<'_>, length:
     true
 }
 
-/// A part that a length begins: the number, perhaps with bytes before it, and what it counts.
+/// A random part: a length, possibly with bytes before it, and the bytes that it counts.
 fn part(rng: &mut Rng, bytes: &Buffer) -> Option<(Range<usize>, Length)> {
     let lengths = bytes.lengths();
     if lengths.is_empty() {
@@ -188,7 +188,7 @@ mod tests {
     use crate::corpus::Length;
     use crate::mutate::dictionary::Dictionary;
 
-    /// A byte that counts all others, and records of a length and letters.
+    /// A byte with the length of the rest, then records of a length and letters.
     fn records(words: &[&[u8]]) -> Vec<u8> {
         let mut bytes = vec![0];
         for word in words {

@@ -1,12 +1,12 @@
-//! Changes in whole words, for text: languages are parsed word by word, and most changes of single bytes end in
-//! the first check of the parser.
+//! Changes whole words of text: languages are parsed word by word, and most changes of single bytes fail the first
+//! check of the parser.
 //!
-//! A word is a run of letters, digits and underscores, or any other single character, with the blanks
-//! behind it. Nothing is parsed in advance: a word is found from a place inside it.
+//! A word is a run of letters, digits and underscores, or any other single character, with the blanks after it.
+//! Nothing is parsed in advance: a word is located from a position inside it.
 //!
 //! Two of five changes of a candidate replace, insert, delete or exchange words, with words of the seed, of another
-//! seed or of the dictionary. Some parsers gain by it and others do not, so a bandit draws for each batch of havoc on a
-//! text whether it does (`TextUnit`).
+//! seed or of the dictionary. Only some parsers benefit, so a bandit draws for each batch of havoc on a text whether
+//! to change words (`TextUnit`).
 
 use rand_core::Rng as _;
 
@@ -14,14 +14,14 @@ use super::super::buffer::Buffer;
 use super::super::{Rng, below, index};
 use super::HavocContext;
 
-/// Bytes that belong to one word at most, so that a change costs no pass over a long input.
+/// Maximum length of a word, bytes: bounds the cost of a change of a long input.
 const LONGEST_WORD: usize = 64;
-/// Words of a block are 1, 2, 3 … with odds of 1/2, 1/4, 1/8 …, and at most this number.
+/// Maximum number of words in a block; 1, 2, 3 … words have odds of 1/2, 1/4, 1/8 …
 const MOST_WORDS: u32 = 8;
 /// Longest block in bytes.
 const LONGEST_BLOCK: usize = 512;
 
-/// One change of words; false, and nothing is changed, if it cannot be applied.
+/// Applies one change of words. Returns false and changes nothing if that is not possible.
 pub(super) fn change(rng: &mut Rng, bytes: &mut Buffer, context: &HavocContext<'_>) -> bool {
     match below(rng, 20) {
         0..8 => replace(rng, bytes, context),
@@ -31,7 +31,7 @@ pub(super) fn change(rng: &mut Rng, bytes: &mut Buffer, context: &HavocContext<'
     }
 }
 
-/// A block of words becomes another one.
+/// Replaces a block of words with another one.
 fn replace(rng: &mut Rng, bytes: &mut Buffer, context: &HavocContext<'_>) -> bool {
     let (from, to) = words(rng, bytes);
     let mut block = Block::default();
@@ -53,7 +53,7 @@ fn replace(rng: &mut Rng, bytes: &mut Buffer, context: &HavocContext<'_>) -> boo
     true
 }
 
-/// Words come in between two others, or a block is there twice.
+/// Inserts a block of words between two words.
 fn insert(rng: &mut Rng, bytes: &mut Buffer, context: &HavocContext<'_>) -> bool {
     let mut block = Block::default();
     if !source(rng, bytes, context, &mut block) {
@@ -80,14 +80,15 @@ fn delete(rng: &mut Rng, bytes: &mut Buffer, context: &HavocContext<'_>) -> bool
     true
 }
 
-/// Two blocks change places.
+/// Exchanges two blocks of words.
 fn exchange(rng: &mut Rng, bytes: &mut [u8]) -> bool {
     let (one, other) = (words(rng, bytes), words(rng, bytes));
     let (first, second) = if one.0 <= other.0 { (one, other) } else { (other, one) };
     if first.1 > second.0 {
         return false;
     }
-    // A rotation of what lies between brings the second to the front, another one the first to the back.
+    // Rotating the whole region moves the second block to the front; rotating the rest moves the first one to the
+    // back.
     let (left, right) = (first.1 - first.0, second.1 - second.0);
     let region = &mut bytes[first.0..second.1];
     region.rotate_right(right);
@@ -95,7 +96,7 @@ fn exchange(rng: &mut Rng, bytes: &mut [u8]) -> bool {
     true
 }
 
-/// Bytes that are put in, on the stack: nothing is allocated.
+/// Bytes to insert, on the stack to avoid allocation.
 struct Block {
     bytes: [u8; LONGEST_BLOCK + 2],
     start: usize,
@@ -120,7 +121,7 @@ impl Block {
         &self.bytes[self.start..self.end]
     }
 
-    /// Puts blanks where its ends would join with their neighbours to one word.
+    /// Adds a blank at an end that would form one word with its neighbour.
     fn part_from(&mut self, before: Option<&u8>, after: Option<&u8>) {
         let joins = |a: Option<&u8>, b: Option<&u8>| {
             a.zip(b).is_some_and(|(a, b)| is_letter(*a) && is_letter(*b))
@@ -137,7 +138,7 @@ impl Block {
     }
 }
 
-/// Words from the dictionary, from another seed or from the input itself.
+/// Fills `block` with words from the dictionary, from another seed or from the input itself.
 fn source(rng: &mut Rng, bytes: &[u8], context: &HavocContext<'_>, block: &mut Block) -> bool {
     let token = match below(rng, 4) {
         0 => context.dictionary.draw(rng),
@@ -152,7 +153,7 @@ fn source(rng: &mut Rng, bytes: &[u8], context: &HavocContext<'_>, block: &mut B
     block.take(&from[start..end])
 }
 
-/// Range of a block of words; the input is not empty.
+/// Range of a random block of words. The input must not be empty.
 fn words(rng: &mut Rng, bytes: &[u8]) -> (usize, usize) {
     let start = start_of_word(bytes, index(rng, bytes.len()));
     let count = 1 + (rng.next_u32() | 1 << (MOST_WORDS - 1)).trailing_zeros();
@@ -166,14 +167,14 @@ fn words(rng: &mut Rng, bytes: &[u8]) -> (usize, usize) {
 
 fn start_of_word(bytes: &[u8], place: usize) -> usize {
     let before = &bytes[place.saturating_sub(LONGEST_WORD)..=place];
-    // A blank belongs to what stands before it.
+    // A blank belongs to the word before it.
     let blanks = before.iter().rev().take_while(|byte| is_blank(**byte)).count();
     let last = (before.len() - 1).saturating_sub(blanks);
     let letters = before[..=last].iter().rev().take_while(|byte| is_letter(**byte)).count();
     place + 1 - before.len() + last - letters.saturating_sub(1)
 }
 
-/// After the word that begins at `start` and its blanks; `start` itself at the limit only.
+/// End of the word that begins at `start`, with its blanks. Equals `start` only at the limit.
 fn end_of_word(bytes: &[u8], start: usize, limit: usize) -> usize {
     let rest = &bytes[start..limit.min(start + LONGEST_WORD)];
     let letters = rest.iter().take_while(|byte| is_letter(**byte)).count();
@@ -188,7 +189,7 @@ enum Class {
     Other,
 }
 
-/// By byte: words are looked for in each second change of text.
+/// Class of each byte: a table, because many changes of text search for words.
 static CLASSES: [Class; 256] = {
     let mut classes = [Class::Other; 256];
     let mut byte = 0;
