@@ -1,22 +1,21 @@
-//! An input under change. What comes in or goes moves the rest, and the numbers that count the moved bytes follow.
+//! An input buffer for mutations that keeps lengths and offsets consistent when bytes are inserted or removed.
 
 use std::ops::{Deref, DerefMut, Range};
 
 use crate::corpus::Length;
 use crate::messages;
 
-/// Bytes whose [`Length`]s are kept right. A length that a change makes meaningless, because it removes a part of the
-/// number or because the number does not fit any more, is forgotten.
-/// It is used again and again, so that a change allocates nothing.
+/// An input with consistent [`Length`]s. A length is dropped when a change removes a part of the number, or when its
+/// new value no longer fits. The buffer is reused, so that a change allocates nothing.
 #[derive(Debug, Default)]
 pub struct Buffer {
     bytes: Vec<u8>,
     lengths: Vec<Length>,
-    /// Those of a part that is copied.
+    /// Lengths inside the part being copied.
     inside: Vec<Length>,
 }
 
-/// With so many of them, those of copies are not kept right any more.
+/// Maximum number of lengths; beyond it, lengths in copies are not recorded.
 const MOST_LENGTHS: usize = 256;
 
 impl Buffer {
@@ -25,7 +24,7 @@ impl Buffer {
         Self { bytes: input.to_vec(), lengths: lengths.to_vec(), inside: Vec::new() }
     }
 
-    /// The next input; the former one is gone.
+    /// Replaces the contents with another input.
     pub(crate) fn set(&mut self, input: &[u8], lengths: &[Length]) {
         self.bytes.clear();
         self.bytes.extend_from_slice(input);
@@ -35,13 +34,13 @@ impl Buffer {
         self.lengths.extend_from_slice(lengths);
     }
 
-    /// Hands the bytes over, and takes the others for the next input.
+    /// Moves the bytes to `other`, and keeps its former buffer for the next input.
     pub(crate) fn hand_over(&mut self, other: &mut Vec<u8>) {
         std::mem::swap(&mut self.bytes, other);
         self.lengths.clear();
     }
 
-    /// Those that are still kept right.
+    /// The lengths that are still valid.
     #[must_use]
     pub(crate) fn lengths(&self) -> &[Length] {
         &self.lengths
@@ -52,12 +51,13 @@ impl Buffer {
         self.bytes
     }
 
-    /// Makes room for `len` bytes at `pos`; what stands there is undefined. What ends there includes it.
+    /// Inserts `len` undefined bytes at `pos`. Parts that end at `pos` include them.
     pub(crate) fn open_gap(&mut self, pos: usize, len: usize) {
         self.open_gap_within(pos, len, usize::MAX);
     }
 
-    /// The same, but what ends there includes it only if it begins at `within` or before.
+    /// Inserts `len` undefined bytes at `pos`. Parts that end at `pos` include them only if they begin at or before
+    /// `within`.
     pub(crate) fn open_gap_within(&mut self, pos: usize, len: usize, within: usize) {
         let Self { bytes, lengths, .. } = self;
         lengths.retain_mut(|length| length.grow(bytes, (pos, len), within));
@@ -74,8 +74,8 @@ impl Buffer {
         bytes.truncate(bytes.len() - len);
     }
 
-    /// Puts a copy of a part of it in at `pos`. What ends there is as with [`Self::open_gap_within`]. Lengths of parts of
-    /// it are kept right in the copy, too.
+    /// Inserts a copy of `part` at `pos`; `within` is as for [`Self::open_gap_within`]. Lengths inside the copy are
+    /// recorded as well.
     pub(crate) fn insert_copy(&mut self, part: Range<usize>, pos: usize, within: usize) {
         let len = part.len();
         if self.lengths.len() < MOST_LENGTHS {
@@ -97,19 +97,19 @@ impl Buffer {
             from: to(length.from),
             ..length
         }));
-        // The rest of the part after `pos` has moved by its length.
+        // The rest of the part after `pos` has moved by `len`.
         let head = pos.saturating_sub(part.start).min(len);
         self.bytes.copy_within(part.start..part.start + head, pos);
         self.bytes.copy_within(part.start + len + head..part.end + len, pos + head);
     }
 
-    /// The bytes are a list of messages: the lengths of these are kept right from now on.
+    /// Treats the bytes as a list of messages and keeps the lengths of the messages consistent from now on.
     pub fn reframe(&mut self) {
         self.lengths.retain(|length| !messages::is_framing(length));
         self.lengths.extend(messages::framing(&self.bytes));
     }
 
-    /// A change of which nothing is known. If it moves bytes, no length is known afterwards.
+    /// Applies an arbitrary change. Drops all lengths if the number of bytes changes.
     pub(crate) fn change<T>(&mut self, change: impl FnOnce(&mut Vec<u8>) -> T) -> T {
         let before = self.bytes.len();
         let result = change(&mut self.bytes);
@@ -162,16 +162,16 @@ mod tests {
         buffer.open_gap(15, 3);
         assert_eq!(values(&buffer), [17, 19, 7]);
         assert_eq!(&buffer[..6], b"L\x11..\x13\x00");
-        // At the end of what is counted: the new bytes belong to it.
+        // At the end of the counted part: the new bytes belong to it.
         buffer.open_gap(21, 1);
         assert_eq!(values(&buffer), [17, 19, 8]);
         buffer.open_gap(0, 2);
         assert_eq!(values(&buffer), [17, 21, 8]);
         assert_eq!(&buffer[2..4], b"L\x11");
-        // Half of it is not counted by the last one.
+        // The last length does not count half of it.
         buffer.close_gap(14, 4);
         assert_eq!(values(&buffer), [13, 17, 6]);
-        // A part of a number goes, and then all of another one.
+        // Removes a part of a number, then all of another one.
         buffer.close_gap(6, 1);
         assert_eq!(values(&buffer), [12, 6]);
         buffer.close_gap(9, 5);
@@ -198,7 +198,7 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever the numbers are, the bytes are those of the changes.
+        /// Whatever the lengths, the buffer has the expected size, and no number lies beyond its end.
         #[test]
         fn any_change_keeps_to_the_bytes(
             bytes in proptest::collection::vec(any::<u8>(), 1..60),

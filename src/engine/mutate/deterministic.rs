@@ -1,8 +1,8 @@
 //! The deterministic steps: each small change of a seed, once, in a fixed order.
 //!
-//! Flips of bits and bytes, arithmetic, interesting values, dictionary tokens. A value that an
-//! earlier step has written is skipped. The flips of whole bytes find out which bytes matter; the
-//! later steps leave the others alone (`set_effective`, `report`).
+//! Flips of bits and bytes, arithmetic, interesting values, dictionary tokens. Values that an earlier step has
+//! written are skipped. Flips of whole bytes show which bytes matter; later steps skip the others (`set_effective`,
+//! `report`).
 
 mod changes;
 mod families;
@@ -17,15 +17,15 @@ use super::dictionary::Dictionary;
 use super::{MAX_INPUT, values};
 use crate::corpus::Step;
 
-/// Below this length in bytes every byte counts as effective: the map would save too little (AFL).
+/// In a shorter input, bytes, every byte counts as effective: the map would save too little (AFL).
 const MIN_EFFECTOR_LEN: usize = 128;
 
-/// Inputs up to this length in bytes are changed everywhere, longer ones on at most this number of effective
-/// bytes, evenly spread. A byte costs 170 to 350 runs; half a percent of the bytes make
-/// four fifths of the finds of this stage (`MendelFuzz`, FSE 2025), so walking more hardly pays.
+/// Inputs up to this length are changed at every byte, longer ones at this number of effective bytes at most, evenly
+/// spread. A byte costs 170 to 350 runs, and half a percent of the bytes account for four fifths of the finds of this
+/// stage (`MendelFuzz`, FSE 2025), so more hardly pays.
 pub(crate) const WALK_LIMIT: usize = 1024;
 
-/// Number of bytes of a longer input that are flipped to see whether they matter (the budget of
+/// Maximum number of bytes of a longer input that are flipped to test whether they matter (the budget of
 /// `MendelFuzz`'s quick probe).
 pub(crate) const PROBE_LIMIT: usize = 32 * 1024;
 
@@ -37,11 +37,11 @@ pub(crate) struct Deterministic {
     /// Longest candidate in bytes.
     max_len: usize,
     skip_arith: bool,
-    /// Byte at which every family begins; those before it come last.
+    /// Byte at which every family begins; the bytes before it come last.
     first: usize,
     user_tokens: usize,
     auto_tokens: usize,
-    /// Per byte: worth changing in the steps that come.
+    /// For each byte: true if later steps change it.
     effective: Vec<bool>,
     effective_count: usize,
     /// Index into the order, then position within the family, then variant at the position.
@@ -54,7 +54,7 @@ pub(crate) struct Deterministic {
 }
 
 impl Deterministic {
-    /// Those of a seed of `len` bytes. Tokens added to the dictionary later are not used.
+    /// Creates the steps of a seed of `len` bytes. Tokens added to the dictionary later are not used.
     #[must_use]
     pub(crate) fn new(len: usize, dictionary: &Dictionary, skip_arith: bool) -> Self {
         let stride = if len > WALK_LIMIT { len.div_ceil(PROBE_LIMIT) } else { 1 };
@@ -83,16 +83,16 @@ impl Deterministic {
         self
     }
 
-    /// Begins at this byte. Where the last step paid the next one may: steps that began at the front
-    /// after every find would repeat all that failed before.
+    /// Begins at byte `first`, where the last find was made. Steps that begin at the front after every find would
+    /// repeat all earlier failures.
     #[must_use]
     pub(crate) fn starting_at(mut self, first: usize) -> Self {
         self.first = first;
         self
     }
 
-    /// Writes the next candidate into `out` and says what it is; None at the end. `seed` has the
-    /// length given to [`Deterministic::new`].
+    /// Writes the next candidate to `out` and returns its step; None at the end. `seed` must have the length given to
+    /// [`Deterministic::new`].
     pub(crate) fn next(
         &mut self,
         seed: &[u8],
@@ -128,8 +128,8 @@ impl Deterministic {
         self.probed.is_some() && self.len >= MIN_EFFECTOR_LEN
     }
 
-    /// Outcome of the last candidate: did its behaviour (edges, domains) differ from the seed's?
-    /// Only that of a `flip8` is of interest; without a report a byte counts as effective.
+    /// Reports whether the behaviour (edges, domains) of the last candidate differed from the seed's. Only used after
+    /// a `flip8`; without a report a byte counts as effective.
     pub(crate) fn report(&mut self, changed: bool) {
         if let Some(pos) = self.probed.take()
             && self.len >= MIN_EFFECTOR_LEN
@@ -138,7 +138,7 @@ impl Deterministic {
         }
     }
 
-    /// Says whether the steps to come change the byte at `pos`.
+    /// Sets whether later steps change the byte at `pos`.
     pub(crate) fn set_effective(&mut self, pos: usize, effective: bool) {
         let before = std::mem::replace(&mut self.effective[pos], effective);
         self.effective_count = self.effective_count + usize::from(effective) - usize::from(before);
@@ -168,7 +168,7 @@ impl Deterministic {
         self.done
     }
 
-    /// Present family as AFL's screen names it.
+    /// Name of the current family, as on AFL's screen.
     #[must_use]
     pub(crate) fn stage_name(&self) -> &'static str {
         self.family().map_or("done", |family| family.title)
@@ -208,7 +208,7 @@ impl Deterministic {
         self.effective_count = WALK_LIMIT;
     }
 
-    /// Effective bytes that this family will meet, as far as known.
+    /// Number of effective bytes for this family, as far as known.
     fn walked_bytes(&self, kind: Kind) -> usize {
         if self.is_long() && kind != Kind::Bytes(1) {
             self.effective_count.min(WALK_LIMIT)
@@ -229,7 +229,7 @@ impl Deterministic {
         }
     }
 
-    /// The present position in the seed: bits or bytes from its start.
+    /// The current position in the seed, in bits or bytes.
     fn place(&self, kind: Kind) -> usize {
         let first = match kind {
             Kind::Append => return self.pos,
@@ -250,7 +250,7 @@ impl Deterministic {
         }
     }
 
-    /// True if the present position touches an effective byte.
+    /// True if the current position touches an effective byte.
     fn includes(&self, kind: Kind) -> bool {
         let place = self.place(kind);
         let (pos, width) = match kind {
@@ -264,7 +264,7 @@ impl Deterministic {
         self.len == 0 || window.into_iter().any(|&effective| effective)
     }
 
-    /// Writes the candidate; None if it was or will be made by another step.
+    /// Writes the candidate; None if another step makes the same one, or if it does not fit.
     fn write(
         &self,
         family: &'static Family,

@@ -1,19 +1,19 @@
 //! Tokens of the input format: given by the user (`-x`) or learned while fuzzing.
 //!
-//! Pure: the campaign reads the files, this module parses their text.
+//! No I/O: the campaign reads the files, this module parses their text.
 
 use std::collections::HashSet;
 
 use super::words::MAX_WORDS;
 use super::{Rng, index, values};
 
-/// Longest user token in bytes (AFL).
+/// Maximum length of a user token, bytes (AFL).
 pub(crate) const MAX_USER_TOKEN: usize = 128;
-/// Shortest learned token in bytes; shorter ones are found by bit flips and arithmetic (AFL).
+/// Minimum length of a learned token, bytes: bit flips and arithmetic find shorter ones (AFL).
 pub(crate) const MIN_AUTO_TOKEN: usize = 3;
-/// Longest learned token in bytes (AFL).
+/// Maximum length of a learned token, bytes (AFL).
 pub(crate) const MAX_AUTO_TOKEN: usize = 32;
-/// Learned tokens that are kept; with more, each of them would hardly ever be drawn (AFL).
+/// Maximum number of learned tokens: with more, each would hardly ever be drawn (AFL).
 pub(crate) const MAX_AUTO_TOKENS: usize = 4096;
 
 /// One dictionary entry, 1 to 128 bytes.
@@ -47,17 +47,17 @@ pub struct DictionaryError {
 pub struct Dictionary {
     /// Given with `-x`.
     pub user: Vec<Token>,
-    /// Of the program, see [`super::words`]; never more than [`MAX_WORDS`]. They are as good as those given.
+    /// Words of the program, see [`super::words`], at most [`MAX_WORDS`]. Used like user tokens.
     pub words: Vec<Token>,
-    /// Learned; never more than `MAX_AUTO_TOKENS`.
+    /// Learned tokens, at most `MAX_AUTO_TOKENS`.
     pub auto: Vec<Token>,
 }
 
 impl Dictionary {
     /// Parses a file in AFL's format: one `name@level="text"` per line, name and level optional,
-    /// `\\`, `\"` and `\xNN` as escapes, `#` starts a comment line. As for AFL++, the token ends at the
-    /// last quote of the line, and anything else that stands inside is taken as it is. Tokens of a
-    /// level above `max_level` are left out. Also returns the lines that are no tokens.
+    /// `\\`, `\"` and `\xNN` as escapes, `#` starts a comment line. As in AFL++, the token ends at the last quote of
+    /// the line, and all other characters inside are literal. Skips tokens of a level above `max_level`. Also returns
+    /// an error for each malformed line.
     #[must_use]
     pub fn parse(text: &[u8], max_level: u32) -> (Vec<Token>, Vec<DictionaryError>) {
         let (mut tokens, mut malformed) = (Vec::new(), Vec::new());
@@ -75,7 +75,7 @@ impl Dictionary {
         (tokens, malformed)
     }
 
-    /// Adds user tokens that are not there yet; returns how many these were.
+    /// Adds new user tokens; returns how many were added.
     pub fn add_user(&mut self, tokens: impl IntoIterator<Item = Token>) -> usize {
         let before = self.user.len();
         let mut known: HashSet<Token> = self.user.iter().cloned().collect();
@@ -83,7 +83,7 @@ impl Dictionary {
         self.user.len() - before
     }
 
-    /// Adds words of the program, at most [`MAX_WORDS`] in all; returns how many are new.
+    /// Adds new words of the program, up to [`MAX_WORDS`] in total; returns how many were added.
     pub fn add_words<'a>(&mut self, words: impl IntoIterator<Item = &'a [u8]>) -> usize {
         let before = self.words.len();
         let mut known: HashSet<Box<[u8]>> =
@@ -102,7 +102,7 @@ impl Dictionary {
         [&self.user, &self.words]
     }
 
-    /// A token of the user or of the program, each in half of the draws: a program has hundreds of words.
+    /// Draws a token of the user or a word of the program, half of the draws each: a program has hundreds of words.
     pub fn draw(&self, rng: &mut Rng) -> Option<&[u8]> {
         let list: &[Token] = match self.fixed() {
             [user, []] => user,
@@ -112,8 +112,8 @@ impl Dictionary {
         (!list.is_empty()).then(|| list[index(rng, list.len())].bytes())
     }
 
-    /// Adds a learned token. False if it is too short or too long, one byte repeated, an
-    /// interesting integer that other operators write anyway, known already, or the list is full.
+    /// Adds a learned token. Returns false if it is too short or too long, one byte repeated, an interesting integer
+    /// (which other operators write) or already known, or if the list is full.
     pub fn add_auto(&mut self, bytes: &[u8]) -> bool {
         if !(MIN_AUTO_TOKEN..=MAX_AUTO_TOKEN).contains(&bytes.len())
             || self.auto.len() >= MAX_AUTO_TOKENS
@@ -152,7 +152,7 @@ fn is_interesting(bytes: &[u8]) -> bool {
     bytes.len() == 4 && (matches(false) || matches(true))
 }
 
-/// Level and token of one line, white space around it removed.
+/// Parses one line without surrounding white space into level and token.
 fn parse_line(line: &[u8]) -> Result<(u32, Token), &'static str> {
     let name = line.iter().take_while(|&&byte| byte.is_ascii_alphanumeric() || byte == b'_');
     let rest = &line[name.count()..];

@@ -1,34 +1,34 @@
-//! DonorPool: seeds that give pieces to candidates of another seed.
+//! Donors: seeds that provide pieces for candidates of another seed.
 
 use super::{Rng, below};
 use crate::corpus::{Corpus, SeedId};
 use ffuzz_sys::memory::prefetch;
 
-/// Attempts to find a second seed that can be spliced.
+/// Maximum number of attempts to find a second seed that can be spliced.
 pub(crate) const DONOR_ATTEMPTS: u32 = 8;
 
-/// Other seeds that give pieces at a time, and the runs after which others are drawn: in a large
-/// corpus the first access to a seed's bytes waits for memory, longer than a short run takes.
+/// Number of donors at a time, and of runs until others are drawn. Donors are reused because in a large corpus the
+/// first access to a seed's bytes waits for memory, longer than a short run takes.
 const DONORS: usize = 4;
 const RUNS_PER_DRAW: usize = 128;
 
-/// Shorter seeds give nothing.
+/// Minimum length of a donor, bytes.
 const SHORTEST_DONOR: usize = 4;
 
-/// A corpus of this number of seeds does not fit into the processor's caches.
+/// Number of seeds from which on a corpus does not fit into the processor's caches.
 const LARGE_CORPUS: u32 = 1024;
 
-/// Seeds drawn at random that give pieces to candidates.
+/// Randomly drawn seeds that provide pieces for candidates.
 #[derive(Debug, Default)]
 pub(crate) struct DonorPool {
     drawn: Vec<SeedId>,
-    /// Of a large corpus: the next ones. Their bytes are on their way to the cache.
+    /// The next donors, in a large corpus. Their bytes are being prefetched.
     coming: Vec<SeedId>,
     runs_left: usize,
 }
 
 impl DonorPool {
-    /// Those for the next `runs` runs on `seed`.
+    /// Draws donors for the next `runs` runs on `seed`.
     pub(crate) fn draw<'a>(
         &mut self,
         rng: &mut Rng,
@@ -61,7 +61,7 @@ impl DonorPool {
         }
     }
 
-    /// Another seed has its turn: in a small corpus it gets donors of its own.
+    /// Called when the turn of another seed begins: in a small corpus it gets its own donors.
     pub(crate) fn next_seed(&mut self) {
         if self.coming.is_empty() {
             self.runs_left = 0;
@@ -76,7 +76,7 @@ fn choose(into: &mut Vec<SeedId>, rng: &mut Rng, corpus: &Corpus, seed: SeedId) 
     into.extend(random.take(DONORS));
 }
 
-/// The donors' bytes.
+/// The donors and their bytes.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Donors<'a> {
     seeds: [(SeedId, &'a [u8]); DONORS],
@@ -84,7 +84,7 @@ pub struct Donors<'a> {
 }
 
 impl<'a> Donors<'a> {
-    /// One of the donors.
+    /// Picks a random donor.
     pub(crate) fn pick(&self, rng: &mut Rng) -> Option<(SeedId, &'a [u8])> {
         self.seeds[..self.count as usize].get(below(rng, self.count) as usize).copied()
     }

@@ -1,30 +1,30 @@
-//! Mutators that are not part of the engine, as its stages see them.
+//! The interface between the stages and mutators outside of the engine.
 
 use crate::corpus::SeedId;
 
-/// What became of a call that makes an input.
+/// Result of a call that makes an input.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Made {
-    /// `out` holds it.
+    /// The input is in `out`.
     Input,
-    /// None this time.
+    /// No input this time.
     Nothing,
-    /// None this time, and none will come for this seed.
+    /// No input, and no further one for this seed.
     Over,
 }
 
-/// What a mutator works from.
+/// Arguments of a mutator's call.
 pub struct Job<'a> {
     pub input: &'a [u8],
-    /// Another input, to be spliced in.
+    /// Another input, for splicing.
     pub other: Option<&'a [u8]>,
-    /// Longest result, bytes. More is cut by the caller.
+    /// Maximum length of the result, bytes. The caller truncates longer ones.
     pub max_len: usize,
-    /// Changes bytes by one of the engine's own mutations, up to a length.
+    /// Applies one of the engine's own mutations to bytes, up to a maximum length.
     pub havoc: &'a mut dyn FnMut(&mut Vec<u8>, usize),
 }
 
-/// What post-processing made of an input.
+/// Result of post-processing an input.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Processed {
     /// No mutator changed it.
@@ -35,14 +35,14 @@ pub enum Processed {
     Skipped,
 }
 
-/// The bit that stands for a mutator; those after the first 63 share one.
+/// The bit of a mutator; all after the first 63 share one.
 #[must_use]
 pub fn bit(index: usize) -> u64 {
     1 << index.min(63)
 }
 
-/// All foreign mutators in the user's order; `index` is a place in it, below [`ForeignMutators::len`]. The methods do
-/// nothing unless they are overridden.
+/// All foreign mutators in the user's order; `index` is a position in it, below [`ForeignMutators::len`]. By default
+/// the methods do nothing.
 pub trait ForeignMutators {
     fn len(&self) -> usize {
         0
@@ -52,44 +52,44 @@ pub trait ForeignMutators {
         self.len() == 0
     }
 
-    /// Its short name, for `op:NAME` of its finds.
+    /// Short name of the mutator, for `op:NAME` of its finds.
     fn name(&self, _index: usize) -> &'static str {
         ""
     }
 
-    /// It makes inputs by [`ForeignMutators::fuzz`].
+    /// Whether it makes inputs by [`ForeignMutators::fuzz`].
     fn makes_inputs(&self, _index: usize) -> bool {
         false
     }
 
-    /// It wants no second input in its jobs.
+    /// Whether its jobs get no second input.
     fn declines_splicing(&self, _index: usize) -> bool {
         false
     }
 
-    /// Whether it competes with havoc for turns; the share follows the finds of both.
+    /// Whether it competes with havoc for turns, by the finds of both.
     fn competes(&self, _index: usize) -> bool {
         false
     }
 
-    /// Its turn comes after havoc and splicing.
+    /// Whether it runs after havoc and splicing.
     fn is_late(&self, _index: usize) -> bool {
         false
     }
 
-    /// One of them describes its last input, for a file name: inputs are run one by one then.
+    /// Whether one of them describes its last input, for a file name. Inputs are then run one by one.
     fn describes(&self) -> bool {
         false
     }
 
-    /// Work of one mutator on a seed begins. False if it cannot.
+    /// Begins the work of one mutator on a seed. Returns false if the mutator cannot.
     fn stage_begins(&mut self, _index: usize, _seed: SeedId, _input: &[u8]) -> bool {
         true
     }
 
     fn stage_ends(&mut self, _index: usize) {}
 
-    /// How many inputs it makes of this seed; None if that is the caller's choice.
+    /// Number of inputs that it makes from this seed; None leaves it to the caller.
     fn fuzz_count(&mut self, _index: usize, _input: &[u8]) -> Option<u32> {
         None
     }
@@ -98,23 +98,24 @@ pub trait ForeignMutators {
         Made::Over
     }
 
-    /// It trims by itself.
+    /// Whether it has its own trimming.
     fn trims(&self, _index: usize) -> bool {
         false
     }
 
-    /// It begins to trim. Returns the number of steps that it plans; None if it cannot.
+    /// Begins trimming. Returns the planned number of steps; None if it cannot.
     fn trim_begins(&mut self, _index: usize, _input: &[u8]) -> Option<u32> {
         None
     }
 
-    /// Its next proposal.
+    /// Writes its next trimmed input to `out`.
     fn trim(&mut self, _index: usize, _out: &mut Vec<u8>) -> Made {
         Made::Over
     }
 
-    /// What became of the proposal of step `step` of `planned`, with the lengths before it and of it: `same` if the
-    /// target behaved as before and it is taken. Returns the next step; None if it cannot.
+    /// Reports the result of the input proposed in step `_step` of `_planned`, with the lengths before and of the
+    /// proposal. `_same`: the target behaved as before and the proposal was accepted. Returns the next step; None if
+    /// it cannot.
     fn trimmed(
         &mut self,
         _index: usize,
@@ -125,49 +126,49 @@ pub trait ForeignMutators {
         None
     }
 
-    /// Reports a fault of it to the user.
+    /// Reports a problem with the mutator to the user.
     fn complain(&mut self, _index: usize, _text: String) {}
 
-    /// One of them takes part in havoc.
+    /// Whether one of them takes part in havoc.
     fn joins_havoc(&self) -> bool {
         false
     }
 
-    /// A havoc stage begins.
+    /// Called when a havoc stage begins.
     fn havoc_begins(&mut self) {}
 
-    /// Steps of havoc before the next one in which a mutator is called.
+    /// Number of havoc steps to skip before the next call of a mutator.
     fn havoc_pause(&self) -> u64 {
         u64::MAX
     }
 
-    /// `left` steps of the pause are left after a stack of havoc.
+    /// Saves the number of steps left to skip after a stack of havoc.
     fn havoc_paused(&mut self, _left: u64) {}
 
-    /// The step after the pause. Returns a [`bit`] for each mutator that changed the input.
+    /// Lets mutators change the input in a havoc step. Returns a [`bit`] for each one that did.
     fn havoc(&mut self, _bytes: &mut Vec<u8>, _max_len: usize) -> u64 {
         0
     }
 
-    /// A find to which these mutators contributed (see [`bit`]).
+    /// Called for a find to which these mutators contributed (see [`bit`]).
     fn found(&mut self, _by: u64) {}
 
-    /// One of them takes part in runs, by one of the four methods below.
+    /// Whether one of them takes part in runs, by one of the methods below.
     fn touch_runs(&self) -> bool {
         false
     }
 
-    /// Inputs have to be made and run one by one: one of them is called before and after the making or the run.
+    /// Whether inputs have to be made and run one by one, because a mutator is called around each of them.
     fn need_single_runs(&self) -> bool {
         false
     }
 
-    /// What the target gets instead of `input`, in `out` if it is changed.
+    /// Writes the bytes to deliver instead of `input` to `out`, if they differ.
     fn post_process(&mut self, _input: &[u8], _out: &mut Vec<u8>) -> Processed {
         Processed::AsGiven
     }
 
-    /// One of them delivers inputs instead of the executor.
+    /// Whether one of them delivers inputs instead of the executor.
     fn sends(&self) -> bool {
         false
     }

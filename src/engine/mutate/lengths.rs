@@ -1,11 +1,10 @@
-//! Numbers of an input that count other bytes of it: lengths of parts, and offsets. When bytes come in or go they have
-//! to follow, or the target's parser ends at the next one. What they are is found by coverage alone, as
-//! [FrameShift](https://arxiv.org/abs/2507.05421)
-//! does: a larger number loses edges, and the same number with as many
-//! bytes more brings them back.
+//! Numbers of an input that count other bytes of it: lengths of parts, and offsets. When bytes are inserted or
+//! removed, these numbers must be updated, or the target's parser fails at the next one. They are found by coverage
+//! alone, as in [FrameShift](https://arxiv.org/abs/2507.05421): a larger number loses edges, and inserting the same
+//! number of bytes brings them back.
 //!
-//! A child has the lengths of its parent until its own are known. `Buffer` adjusts them with every gap that havoc
-//! or trimming opens or closes; edits of the solvers are made once more with what has to follow them (`with_lengths`).
+//! A child has the lengths of its parent until its own are known. `Buffer` adjusts them with every gap that havoc or
+//! trimming opens or closes; edits of the solvers are repeated with updated lengths (`with_lengths`).
 
 use std::cmp::Reverse;
 
@@ -13,15 +12,15 @@ use super::buffer::Buffer;
 use super::solve::Edit;
 use crate::corpus::Length;
 
-/// Where a number may stand in an input, bytes from its start: a bound for the search.
+/// Number of leading bytes of an input in which numbers are searched.
 const FIRST: usize = 1 << 14;
 
-/// The smallest value of a wide number: smaller ones are counts of something else.
+/// Minimum value of a number wider than a byte: smaller ones count something else.
 const LEAST_WIDE: u64 = 4;
 
-/// Numbers of this width that may be lengths or offsets: those that count from behind themselves, from themselves or
-/// from the start of the input to a place within it. The ones that reach farthest come first: where offsets are in a
-/// table, all but the last one are right only together with those after them.
+/// Numbers of `width` bytes that may be lengths or offsets: they count from their end, from their start or from the
+/// start of the input to a position within it. Those with the farthest end come first: in a table of offsets, all but
+/// the last one are right only together with those after them.
 #[must_use]
 pub fn suspects(input: &[u8], width: usize) -> Vec<Length> {
     let places = (input.len() + 1).saturating_sub(width).min(FIRST);
@@ -29,7 +28,7 @@ pub fn suspects(input: &[u8], width: usize) -> Vec<Length> {
     let numbers = (0..places).flat_map(|at| both.iter().map(move |is_big| (at, *is_big)));
     let mut suspects: Vec<Length> = numbers
         .flat_map(|(at, is_big)| {
-            // A single byte is small by chance.
+            // A single byte is often small by chance: it is only taken to count from its end.
             let count = match (width, at) {
                 (1, _) => 1,
                 (_, 0) => 2,
@@ -45,13 +44,13 @@ pub fn suspects(input: &[u8], width: usize) -> Vec<Length> {
     suspects
 }
 
-/// Bytes by which a part grows or shrinks because its length is solved.
+/// Maximum number of bytes by which a part grows or shrinks with its length.
 const LARGEST_STEP: u64 = 1 << 12;
-/// Edits of one input that are made once more.
+/// Maximum number of edits of one input that are repeated with updated lengths.
 const MOST_FOLLOWED: usize = 256;
 
-/// Edits of an input, and behind each one that changes its length, or a number of `lengths`, the same once more with what
-/// has to follow: lengths of what is around new bytes, and bytes for a new length.
+/// Returns the edits; each one that changes the length of the input, or a number of `lengths`, is followed by a copy
+/// with the necessary updates: new lengths of enclosing parts, or new bytes for a new length.
 #[must_use]
 pub(crate) fn with_lengths(edits: Vec<Edit>, input: &[u8], lengths: &[Length]) -> Vec<Edit> {
     if lengths.is_empty() {
@@ -68,7 +67,7 @@ pub(crate) fn with_lengths(edits: Vec<Edit>, input: &[u8], lengths: &[Length]) -
     all
 }
 
-/// None if nothing has to follow the edit.
+/// The edit with its updates; None if it needs none.
 fn followed(edit: &Edit, input: &[u8], lengths: &[Length], buffer: &mut Buffer) -> Option<Edit> {
     let Edit { at, removed, ref inserted, .. } = *edit;
     let end = at + removed;
@@ -146,10 +145,10 @@ mod tests {
         assert_eq!(longer[1], b"\x30\x0c\x06\x06longer\x02\x02\x01\x07tail");
         let shorter = results(4, 3, b"o");
         assert_eq!(shorter[1], b"\x30\x07\x06\x01o\x02\x02\x01\x07tail");
-        // The number itself: bytes come in and go.
+        // The number itself changes: bytes are inserted or removed.
         assert_eq!(results(3, 1, b"\x05")[1], b"\x30\x0b\x06\x05abc\0\0\x02\x02\x01\x07tail");
         assert_eq!(results(3, 1, b"\x01")[1], b"\x30\x07\x06\x01a\x02\x02\x01\x07tail");
-        // Nothing has to follow.
+        // No update is needed.
         assert_eq!(results(4, 3, b"xyz").len(), 1);
         assert_eq!(results(11, 4, b"end").len(), 1);
     }

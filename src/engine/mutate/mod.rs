@@ -1,4 +1,4 @@
-//! From a seed to candidates: deterministic steps, havoc, splice, dictionary.
+//! Makes candidates from seeds: deterministic steps, havoc, splice, dictionary.
 //!
 //! No I/O and no clock; the random generator is a parameter, never global.
 
@@ -25,29 +25,29 @@ use crate::corpus::Origin;
 /// Random generator of the whole fuzzer: fast, small, reproducible from one seed.
 pub type Rng = rand_xoshiro::Xoshiro256PlusPlus;
 
-/// Largest input in bytes when the user sets no limit.
+/// Default maximum length of an input, bytes.
 pub const MAX_INPUT: usize = 1 << 20;
 
 /// This number of leading bytes decides whether an input is text.
 const TEXT_PREFIX: usize = 4096;
 
-/// One byte in this number may be a control character or broken UTF-8, and the input is still text:
-/// mutated text keeps its profile, random bytes (one control character in nine) do not get it.
+/// In text, at most one byte in this number is a control character or invalid UTF-8. So mutated text still counts as
+/// text, and random bytes (one control character in nine) do not.
 const TEXT_ODD_BYTES: usize = 16;
 
-/// An input to be run and where it came from. Its buffer is reused from run to run.
+/// An input to run and its origin. The buffer is reused for later runs.
 #[derive(Clone, Debug, Default)]
 pub struct Candidate {
     pub bytes: Vec<u8>,
     pub origin: Origin,
 }
 
-/// Bytes that all buffers of a batch keep in any case, and those that each of them does.
+/// Total size of a batch's buffers, and size of each buffer, up to which they are never freed, bytes.
 const KEPT_BY_ALL: usize = 4 << 20;
 const KEPT_BY_EACH: usize = 16 << 10;
 
-/// Frees buffers that are much larger than mutants of an input of `len` bytes need, if all together are large: else each
-/// place of a batch would keep the buffer of its largest mutant ever.
+/// Frees buffers much larger than mutants of an input of `len` bytes need, if the batch is large in total. Otherwise
+/// each slot of a batch would keep the buffer of its largest mutant ever.
 pub fn release(batch: &mut [Candidate], len: usize) {
     if batch.iter().map(|candidate| candidate.bytes.capacity()).sum::<usize>() <= KEPT_BY_ALL {
         return;

@@ -1,48 +1,49 @@
-//! Records of an input: a type, a length and what it counts, one behind the other, and others in them. Shapes of common
-//! formats are tried on the bytes alone. An input that they tile without a gap is only a guess; runs show whether it holds.
+//! Guesses the records of an input: a type, a length and the counted bytes, in sequence and nested. Shapes of common
+//! formats are matched against the bytes alone. Records that tile the input without a gap are only a guess; runs
+//! verify it.
 
 use std::ops::Range;
 
 use crate::corpus::Length;
 
-/// Records of one input, and how deep they may lie in each other.
+/// Maximum number of records in one input, and maximum nesting.
 const MOST_RECORDS: usize = 256;
 const DEEPEST: usize = 8;
-/// Bytes before the first record of an input, and before the records in another one.
+/// Maximum length of a header before the first record of an input, and possible lengths before nested records, bytes.
 const LONGEST_HEAD: usize = 16;
 const HEADS: [usize; 3] = [0, 4, 1];
 
-/// A record that is a guess.
+/// A guessed record.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) struct Record {
     pub(crate) length: Length,
-    /// Which of the guessed ones it lies in.
+    /// Index of the enclosing record.
     pub(crate) parent: Option<usize>,
-    /// There is none in it.
+    /// True if it contains no other record.
     pub(crate) is_leaf: bool,
 }
 
-/// How the number stands that counts a record's bytes.
+/// Encoding of a record's length.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 enum Number {
     Little(usize),
     Big(usize),
-    /// Short or long form of X.690, section 8.1.3.
+    /// Short or long form of X.690, section 8.1.3 (DER).
     Der,
 }
 
-/// How a format writes a record.
+/// Layout of the records of a format.
 #[derive(Clone, Copy, Debug)]
 struct Shape {
-    /// Bytes before the number and behind it, before what it counts.
+    /// Bytes before the number, and between the number and the payload.
     before: usize,
     number: Number,
     behind: usize,
-    /// It counts these and itself.
+    /// True if the number also counts the whole head, including itself.
     counts_head: bool,
-    /// Bytes behind what it counts: a checksum.
+    /// Bytes after the payload, such as a checksum.
     trailer: usize,
-    /// Records begin at a multiple of this number of bytes.
+    /// Records are aligned to this number of bytes.
     align: usize,
 }
 
@@ -50,7 +51,7 @@ const fn shape(before: usize, number: Number, behind: usize) -> Shape {
     Shape { before, number, behind, counts_head: false, trailer: 0, align: 1 }
 }
 
-/// The most particular ones first.
+/// Shapes of common formats, the most specific ones first.
 const SHAPES: [Shape; 11] = [
     // PNG.
     Shape { trailer: 4, ..shape(0, Number::Big(4), 4) },
@@ -69,7 +70,7 @@ const SHAPES: [Shape; 11] = [
 ];
 
 impl Shape {
-    /// The number of the record that begins at `at`.
+    /// The length of the record that begins at `at`.
     fn length(self, input: &[u8], at: usize) -> Option<Length> {
         let at = at + self.before;
         let (at, width, is_big) = match self.number {
@@ -88,7 +89,7 @@ impl Shape {
         length.fits(input.len()).then_some(length)
     }
 
-    /// What the number counts, without heads and trailer, and where the next record begins. None if that is not before
+    /// The payload of a record, without head and trailer, and the start of the next record. None if that is beyond
     /// `end`.
     fn extent(self, input: &[u8], length: Length, end: usize) -> Option<(Range<usize>, usize)> {
         let begin = length.at + length.width + self.behind;
@@ -96,13 +97,13 @@ impl Shape {
         let payload = begin..stop.checked_sub(self.trailer)?;
         let rest = (stop - payload.start.min(stop)) % self.align;
         let next = stop.checked_add(if rest > 0 { self.align - rest } else { 0 })?;
-        // Only the last one may be without its padding.
+        // Only the last record may lack its padding.
         let next = if stop == end { end } else { next };
         (payload.start <= payload.end && next <= end).then_some((payload, next))
     }
 }
 
-/// Guesses of how the input is made of records, at most one for each shape. Each has two of them or more.
+/// Guesses the records of the input, at most once for each shape. Each guess has at least two records.
 #[must_use]
 pub(crate) fn guesses(input: &[u8]) -> Vec<Vec<Record>> {
     let guess = |shape: &Shape| {
@@ -115,7 +116,7 @@ pub(crate) fn guesses(input: &[u8]) -> Vec<Vec<Record>> {
     SHAPES.iter().filter_map(guess).collect()
 }
 
-/// Adds the records that tile a range, and those in them. False, and nothing is added, if none do.
+/// Adds the records that tile a range, and the records inside them. Returns false and adds nothing if none do.
 fn tile(
     shape: Shape,
     input: &[u8],
@@ -158,7 +159,7 @@ mod tests {
 
     use super::*;
 
-    /// The place of each number, and what it lies in, of the first guess with this number of records.
+    /// Position of the number and parent of each record, in the first guess with `count` records.
     fn guessed(input: &[u8], count: usize) -> Vec<(usize, Option<usize>)> {
         let all = guesses(input);
         let found = all.iter().find(|records| records.len() == count);
@@ -199,7 +200,7 @@ mod tests {
     #[test]
     fn what_has_a_gap_is_no_list_of_records() {
         assert!(guesses(b"").is_empty() && guesses(b"\xff\xff\xff\xff\xff").is_empty());
-        // Nothing but records without content, as deep as they may be, and no more than are kept.
+        // Only empty records, up to the limits of nesting and number.
         assert!(guesses(&[0; 1 << 16]).iter().all(|records| records.len() <= MOST_RECORDS));
     }
 

@@ -10,36 +10,36 @@ use super::{Rng, below};
 use crate::comparison::{Comparison, ComparisonKind, ComparisonLog, Occurrences, Operand, Place};
 use crate::messages;
 
-/// Edits of one input.
+/// Maximum number of edits of one input.
 const MOST_EDITS: usize = 4096;
-/// Places in the input at which one operand is looked for.
+/// Maximum number of positions at which one operand is found in the input.
 const MOST_PLACES: usize = 16;
-/// Different pairs of operands of one site.
+/// Maximum number of distinct pairs of operands of one key.
 const MOST_OF_SITE: usize = 32;
-/// Bytes of the input that all searches for operands may pass, so that neither a long input nor a program with many
-/// comparisons holds the campaign up: some 50 ms.
+/// Maximum number of bytes scanned by all searches for operands, about 50 ms: bounds the cost of long inputs and of
+/// programs with many comparisons.
 const MOST_SEARCHED: usize = 32 << 20;
-/// Longest number in digits.
+/// Maximum number of digits of a number.
 const DIGITS: usize = 20;
-/// Bytes that are looked for as pairs of hexadecimal digits.
+/// Number of leading bytes searched as pairs of hexadecimal digits.
 const FEWEST_PAIRS: usize = 2;
 /// Maximum bytes of the input per pair, with what separates pairs.
 const BYTES_OF_PAIR: usize = 4;
-/// Longest operand that is also written as in a URL, or with hexadecimal digits.
+/// Maximum length of an operand that is also written in URL encoding or in hexadecimal digits, bytes.
 const LONGEST_ESCAPED: usize = 64;
-/// Lengths of memory that are tried where more was logged than is compared, and places for each.
+/// Lengths of memory tried if more was logged than is compared, and number of positions for each.
 const PREFIXES: [usize; 18] = [4, 8, 16, 6, 5, 7, 12, 10, 3, 9, 11, 13, 14, 15, 2, 20, 24, 28];
 const MOST_OPEN: usize = 2;
 
-/// A change of an input: some bytes give way to others.
+/// A change of an input that replaces some bytes with others.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Edit {
     pub at: usize,
     pub removed: usize,
     pub inserted: Box<[u8]>,
-    /// It is one of a message of a list.
+    /// True if the input is a list and the edit changes one of its messages.
     pub is_of_list: bool,
-    /// Which kind of operand it solves, for the table of yields.
+    /// Kind of operand that it solves, for the table of yields.
     pub op: &'static str,
     /// The comparison that it may flip.
     pub place: Place,
@@ -59,19 +59,19 @@ impl Edit {
         out.extend_from_slice(&input[self.at + self.removed..]);
     }
 
-    /// Writes the input with the new bytes before those that they would replace.
+    /// Writes the input with the new bytes inserted before the bytes that they would replace.
     pub(crate) fn insert(&self, input: &[u8], out: &mut Vec<u8>) {
         Self { removed: 0, ..self.clone() }.apply(input, out);
     }
 }
 
-/// Runs of one input and their logs. They have taken the same path.
+/// An input and its colored version, with the logs of their runs, which have taken the same path.
 #[derive(Clone, Copy, Debug)]
 pub struct Logged<'a> {
     pub input: &'a [u8],
     pub log: ComparisonLog<'a>,
-    /// The same input with other bytes where they decide nothing, and its log, which distinguish a copy from equal bytes
-    /// elsewhere. As long as the input.
+    /// The input with other bytes where they decide nothing, and the log of its run. Both distinguish a copy from
+    /// equal bytes elsewhere. Has the length of the input.
     pub colored: &'a [u8],
     pub colored_log: ComparisonLog<'a>,
     /// Inputs are lists of messages.
@@ -111,8 +111,8 @@ pub fn edits(run: Logged<'_>, is_open: impl Fn(Place, ComparisonKind) -> bool) -
     solver.edits
 }
 
-/// Other bytes of the same kind for a part of an input: digits for digits, letters for letters, anything for what is
-/// no text. Blanks and punctuation stay, they are what a text is made of.
+/// Replaces bytes with others of the same kind: digits with digits, letters with letters, non-text with anything.
+/// Keeps blanks and punctuation, which make up the structure of a text.
 pub(crate) fn colorize(bytes: &mut [u8], rng: &mut Rng) {
     for byte in bytes {
         let other = |rng: &mut Rng, first: u8, count: u32, byte: u8| {
@@ -132,22 +132,23 @@ pub(crate) fn colorize(bytes: &mut [u8], rng: &mut Rng) {
 
 struct Solver<'a> {
     input: &'a [u8],
-    /// Where its messages are, if it is a list of them.
+    /// Ranges of its messages, if it is a list.
     bodies: Vec<Range<usize>>,
     colored: &'a [u8],
-    /// The comparison at work.
+    /// The current comparison.
     at: Place,
     kind: ComparisonKind,
     /// See [`ComparisonLog::is_partial`].
     is_partial: bool,
-    /// Bytes that were passed so far, see [`MOST_SEARCHED`].
+    /// Bytes scanned so far, see [`MOST_SEARCHED`].
     searched: usize,
     edits: Vec<Edit>,
     known: HashSet<(usize, usize, Box<[u8]>)>,
 }
 
 impl Solver<'_> {
-    /// An operand is looked for as it is in the colored run, and the other one is that of the plain run.
+    /// Adds edits for one comparison: searches the value of an operand in the colored run, and replaces it with the
+    /// other operand of the plain run.
     fn solve(&mut self, plain: &Comparison<'_>, colored: &Comparison<'_>) {
         let Comparison { kind, bytes, constant, ignores_case, .. } = *plain;
         use Operand::{Bytes, Value};
@@ -176,7 +177,7 @@ impl Solver<'_> {
                     self.text(from_b, a, ignores_case);
                 }
                 if kind == ComparisonKind::Text {
-                    // In a field of some length, the end of a shorter text is a byte of its own.
+                    // In a field of fixed length, a shorter text needs its terminator.
                     self.text(from_a, &[b, b"\0"].concat(), ignores_case);
                     self.text(from_b, &[a, b"\0"].concat(), ignores_case);
                 }
@@ -194,12 +195,12 @@ impl Solver<'_> {
         }
     }
 
-    /// What makes two integers equal, and what changes their order.
+    /// Adds edits that make two integers equal or change their order.
     fn integer(&mut self, from: u64, to: u64, bytes: usize, kind: ComparisonKind) {
         let wanted = wanted((from, to), bytes, kind);
         wanted.iter().for_each(|to| self.number(from, *to, bytes, "copy"));
         if from == 0 && (1..256).contains(&to) && kind == ComparisonKind::Equal {
-            // A text that ends: the next byte is added.
+            // The end of a text: append the next byte.
             self.append(&[to as u8], "copy");
         }
         if kind != ComparisonKind::Float {
@@ -207,7 +208,7 @@ impl Solver<'_> {
         }
     }
 
-    /// Puts one number where the other one stands, in every width and order of bytes.
+    /// Replaces one number with the other, in every width and byte order.
     fn number(&mut self, from: u64, to: u64, bytes: usize, op: &'static str) {
         let mut width = bytes;
         loop {
@@ -245,11 +246,11 @@ impl Solver<'_> {
         }
     }
 
-    /// The same for numbers that are written with digits.
+    /// Replaces a number written in digits.
     fn digits(&mut self, from: u64, wanted: &[u64]) {
         for write in [decimal as fn(u64) -> String, hexadecimal] {
             let old = write(from);
-            // A single digit is a copy of one byte, and not worth it.
+            // A single digit is too common.
             if old.len() < 2 || old.len() > DIGITS {
                 continue;
             }
@@ -261,7 +262,7 @@ impl Solver<'_> {
         }
     }
 
-    /// Puts parts of `to` where `from` begins in the input: how much of it is compared is not known.
+    /// Replaces the beginning of `from` with prefixes of `to`, because the compared length is unknown.
     fn prefixes(&mut self, from: &[u8], to: &[u8]) {
         let Some((2.., places)) = self.beginnings(from, false) else { return };
         for length in PREFIXES.into_iter().filter(|length| *length < to.len()) {
@@ -271,8 +272,7 @@ impl Solver<'_> {
         }
     }
 
-    /// The same for bytes that are written with two hexadecimal digits each, whatever stands between those: the digits of
-    /// one operand give way to those of the other one.
+    /// Replaces bytes written as two hexadecimal digits each. Keeps any separators between the digits.
     fn pairs_of_digits(&mut self, from: &[u8], to: &[u8]) {
         if from.len() != to.len() || !(FEWEST_PAIRS..=LONGEST_ESCAPED).contains(&to.len()) {
             return;
@@ -296,8 +296,8 @@ impl Solver<'_> {
         }
     }
 
-    /// Where the longest part that is found of an operand begins, and how long it is. The target may have ended or
-    /// changed its copy somewhere.
+    /// Length and positions of the longest prefix of an operand that is found in the input. The target may have
+    /// truncated or changed the rest of its copy.
     fn beginnings(&mut self, what: &[u8], ignores_case: bool) -> Option<(usize, Vec<usize>)> {
         let mut length = what.len();
         while length > 0 {
@@ -310,10 +310,10 @@ impl Solver<'_> {
         None
     }
 
-    /// Puts `to` where `from` begins in the input.
+    /// Replaces `from` with `to`, or inserts `to` before it.
     fn text(&mut self, from: &[u8], to: &[u8], ignores_case: bool) {
         if from.is_empty() || to.is_empty() {
-            // At the end of the input there is nothing more of it.
+            // An empty operand may be the end of the input.
             if !to.is_empty() {
                 self.append(to, "text");
             }
@@ -332,7 +332,7 @@ impl Solver<'_> {
         }
     }
 
-    /// The first places of an operand.
+    /// The first positions of an operand in the colored input.
     fn find(&mut self, what: &[u8], ignores_case: bool) -> Vec<usize> {
         if self.searched > MOST_SEARCHED {
             return Vec::new();
@@ -369,7 +369,7 @@ impl Solver<'_> {
     }
 }
 
-/// Where `what` begins in the input, at most [`MOST_PLACES`] times; it may overlap itself.
+/// The first [`MOST_PLACES`] positions of `what` in the input; occurrences may overlap.
 fn places_of(what: &[u8], input: &[u8], ignores_case: bool) -> Vec<usize> {
     let Some(&first) = what.first() else { return Vec::new() };
     let window = |at: usize| input.get(at..at + what.len());
@@ -383,8 +383,8 @@ fn places_of(what: &[u8], input: &[u8], ignores_case: bool) -> Vec<usize> {
     }
 }
 
-/// What a number has to be, for each of the results that the comparison may have. First what is beyond the other one,
-/// which flips `<` as well as `<=`. Floating-point numbers may have to be equal; their next ones have the next bits.
+/// Values of a number for each possible result. First the value just beyond the other operand, which flips `<` as
+/// well as `<=`. For floating-point numbers, first the equal value; adjacent bit patterns are adjacent numbers.
 fn wanted((from, to): (u64, u64), bytes: usize, kind: ComparisonKind) -> Vec<u64> {
     let [above, below] = [to.wrapping_add(1), to.wrapping_sub(1)];
     let signed = |value: u64| (value << (64 - 8 * bytes.clamp(1, 8))).cast_signed();
@@ -397,7 +397,7 @@ fn wanted((from, to): (u64, u64), bytes: usize, kind: ComparisonKind) -> Vec<u64
     if is_above { vec![below, to, above] } else { vec![above, to, below] }
 }
 
-/// Whether a number of `whole` bits is one of `bits`, zero-extended or sign-extended.
+/// Whether a number of `whole` bits is a number of `bits` bits, zero-extended or sign-extended.
 fn is_extended(value: u64, bits: u32, whole: u32) -> bool {
     if bits >= whole.min(64) {
         return true;
@@ -410,7 +410,7 @@ fn hexadecimal_pairs(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// A text with what has a meaning of its own in a URL in the form `%2f` (RFC 3986, section 2.1).
+/// Encodes all but unreserved characters for a URL, such as `%2f` (RFC 3986, section 2.1).
 fn percent(text: &[u8]) -> Vec<u8> {
     let mut escaped = Vec::with_capacity(text.len());
     for byte in text {
@@ -464,10 +464,10 @@ mod tests {
         assert!(has(&little, b"a1234fgh"), "{little:?}");
         let big = solved(b"abcdefgh", 4 | CONSTANT_B, 0x6263_6465, 0x3132_3334, &[]);
         assert!(has(&big, b"a1234fgh"), "{big:?}");
-        // A byte that was extended, with its sign as well.
+        // A byte extended with zeros or with its sign.
         assert!(has(&solved(b"abc", 4 | CONSTANT_B, 0x62, 0x51, &[]), b"aQc"));
         assert!(has(&solved(b"a\xf0c", 4 | CONSTANT_B, 0xffff_fff0, 0xffff_ff81, &[]), b"a\x81c"));
-        // Orders: on both sides of the other.
+        // Orders: values on both sides of the other operand.
         let order = solved(b"abc", 1 | 1 << 8 | CONSTANT_B, 0x62, 0x51, &[]);
         assert!([b"aQc", b"aRc", b"aPc"].iter().all(|one| has(&order, *one)), "{order:?}");
         // A letter that was folded.
@@ -478,7 +478,7 @@ mod tests {
         // Written with digits.
         assert!(has(&solved(b"n=1234;", 8 | CONSTANT_B, 1234, 987_654, &[]), b"n=987654;"));
         assert!(has(&solved(b"0xAbC!", 8 | CONSTANT_B, 0xabc, 0x12345, &[]), b"0x12345!"));
-        // What is constant is not the input's.
+        // A constant does not come from the input.
         assert!(solved(b"QQQQ", 1 | 3 << 16, 0x51, 0x52, &[]).is_empty());
     }
 
@@ -492,7 +492,7 @@ mod tests {
         for wanted in [&b"a keysion=1"[..], b"a key=1", b"a keyversion=1"] {
             assert!(short.contains(&wanted.to_vec()), "{short:?}");
         }
-        // A shorter text in a field, and one that the input is too short for.
+        // A shorter text in a field, and one too long for the input.
         assert!(short.contains(&b"a key\0ion=1".to_vec()), "{short:?}");
         let missing = solved(b"a version=", 6 << 8, place(0, 0), place(7, 7), arena);
         assert!(missing.contains(&b"a version=keyword".to_vec()), "{missing:?}");
@@ -508,7 +508,7 @@ mod tests {
         assert!(escaped.contains(&b"?a%26b%20c=1".to_vec()), "{escaped:?}");
         let written = solved(b"id 12Ab-34cd!", 5 << 8, place(9, 4), place(13, 4), arena);
         assert!(written.contains(&b"id 5678-9abc!".to_vec()), "{written:?}");
-        // There are not so many digits.
+        // Too few digits.
         let short = solved(b"id 12Ab-34", 5 << 8, place(9, 4), place(13, 4), arena);
         assert!(!short.iter().any(|one| one.starts_with(b"id 5678")), "{short:?}");
     }
@@ -559,7 +559,7 @@ mod tests {
         let log = log.view();
         let run = Logged { input: &input, log, colored: &input, colored_log: log, messages: false };
         assert!(edits(run, |_, _| true).is_empty());
-        // Without a bound: half an hour.
+        // Without the limit this takes half an hour.
         assert!(began.elapsed() < std::time::Duration::from_secs(20), "{:?}", began.elapsed());
     }
 

@@ -1,37 +1,37 @@
-//! Words of a program: constants that its code compares its input with, as `ffuzz-cc` has collected them
+//! Words of a program: constants with which its code compares the input, collected by `ffuzz-cc`
 //! (`llvm-passes/ffuzz-words.hpp`).
 //!
-//! `exec::words` reads them at the start from the section `.ffuzz_words` of the program and its libraries, or finds
-//! texts in programs of other compilers. They stand in the dictionary beside the tokens of `-x`: half of the draws of a
-//! token are of either.
+//! At startup `exec::words` reads them from the section `.ffuzz_words` of the program and its libraries, or searches
+//! for strings in programs of other compilers. The dictionary keeps them next to the tokens of `-x`: half of the
+//! draws go to each.
 
 use std::collections::HashSet;
 
-/// Longest word in bytes.
+/// Maximum length of a word, bytes.
 pub(crate) const MAX_WORD: usize = 32;
-/// Words of a program that are used; with more, each of them would hardly ever be drawn.
+/// Maximum number of words used: with more, each would hardly ever be drawn.
 pub const MAX_WORDS: usize = 4096;
 
-/// A constant and its place in the source.
+/// A constant and its position in the source.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Word {
     /// 1 to `MAX_WORD` bytes.
     pub bytes: Vec<u8>,
-    /// `int`: an integer that is compared; `case`: one of a `switch`; `string`: an argument of a
-    /// comparison; `bytes`: compared byte by byte; `table`: of a table of strings.
+    /// `int`: a compared integer; `case`: a case of a `switch`; `string`: an argument of a comparison function;
+    /// `bytes`: compared byte by byte; `table`: an entry of a table of strings.
     pub kind: String,
     pub file: String,
     /// 0: unknown.
     pub line: u32,
 }
 
-/// The number of the first line that is no word, counted from 1.
+/// Number of the first malformed line, counted from 1.
 #[derive(Clone, Copy, Debug, Eq, PartialEq, thiserror::Error)]
 #[error("line {0} is no word")]
 pub struct Malformed(pub usize);
 
-/// Reads a table: a line for each word, fields separated by tabs, `HEX KIND FILE LINE`. A field that is
-/// empty is that of the line before. Object files may be padded with zeros.
+/// Parses a table: one line per word, fields separated by tabs, `HEX KIND FILE LINE`. An empty field repeats that of
+/// the line before. Skips zero padding of object files.
 pub fn parse(table: &[u8]) -> Result<Vec<Word>, Malformed> {
     let mut words: Vec<Word> = Vec::new();
     let lines = table.split(|byte| *byte == b'\n').map(|line| line.trim_ascii_start());
@@ -77,13 +77,13 @@ fn unhex(text: &str) -> Option<Vec<u8>> {
     (1..=MAX_WORD).contains(&bytes.len()).then_some(bytes)
 }
 
-/// Drops words that were there before.
+/// Removes duplicates, keeping the first of each.
 pub fn keep_first(words: &mut Vec<Word>) {
     let mut seen = HashSet::new();
     words.retain(|word| seen.insert(word.bytes.clone()));
 }
 
-/// At most `most` of the words, evenly spread: those of one source are neighbours.
+/// Keeps at most `most` words, evenly spread because those of one source file are neighbours.
 pub fn thin_out(words: &mut Vec<Word>, most: usize) {
     let count = words.len();
     if count > most {

@@ -1,12 +1,12 @@
-//! What one deterministic step writes.
+//! The changes of single deterministic steps.
 
 use super::super::dictionary::Token;
 use super::super::{reachable, values};
 use super::families::{ARITH_VARIANTS, Family};
 use crate::corpus::Step;
 
-/// Tokens that are tried at one position; with more of them the positions take turns (AFL
-/// uses each with falling probability).
+/// Maximum number of tokens tried at one position. With more tokens, each position tries others (AFL uses each token
+/// with falling probability).
 pub(super) const TOKENS_PER_POSITION: usize = 256;
 
 pub(super) fn copy(seed: &[u8], out: &mut Vec<u8>) {
@@ -18,7 +18,7 @@ pub(super) fn at(family: &Family, pos: usize) -> Step {
     Step::At { op: family.op, pos: pos as u32, value: None, big_endian: false }
 }
 
-/// A window of up to four bytes after a change, and the byte order that was used.
+/// A window of up to four changed bytes, and the byte order used.
 pub(super) struct Window {
     bytes: [u8; 4],
     width: usize,
@@ -80,7 +80,7 @@ pub(super) fn overwrite(
     Step::At { op: family.op, pos: pos as u32, value: Some(value), big_endian }
 }
 
-/// Token number `variant` of a position in these lists; with many tokens each position starts elsewhere.
+/// The token number `variant` for position `pos`; with many tokens each position starts elsewhere in the lists.
 pub(super) fn token([first, second]: [&[Token]; 2], pos: usize, variant: usize) -> Option<&[u8]> {
     let count = first.len() + second.len();
     let place = if count > TOKENS_PER_POSITION {

@@ -2,14 +2,14 @@
 
 use super::super::values::ARITH_MAX;
 
-/// Both signs of each arithmetic step.
+/// Number of arithmetic steps, of both signs.
 pub(super) const ARITH_VARIANTS: usize = 2 * ARITH_MAX as usize;
 
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(super) enum Kind {
     Bits(usize),
-    /// Zeros are appended and one bit of them set: a program that got less than it reads sees
-    /// zeros, so this is the smallest step towards a longer input.
+    /// Appends zeros and sets one bit of them: a program that receives less than it reads sees zeros, so this is the
+    /// smallest step towards a longer input.
     Append,
     Bytes(usize),
     Arith(usize),
@@ -19,7 +19,7 @@ pub(super) enum Kind {
     AutoOverwrite,
 }
 
-/// One family of steps: its name in a file name, its name on the screen, what it does.
+/// One family of steps: its name in file names, its name on the screen, and its kind.
 #[derive(Debug)]
 pub(super) struct Family {
     pub(super) op: &'static str,
@@ -31,10 +31,10 @@ const fn family(op: &'static str, title: &'static str, kind: Kind) -> Family {
     Family { op, title, kind }
 }
 
-/// Most bytes that [`Kind::Append`] adds: two 32-bit fields.
+/// Maximum number of bytes that [`Kind::Append`] adds: two 32-bit fields.
 pub(super) const APPENDED: usize = 8;
 
-/// AFL's order, and after the single bits of the input those after its end.
+/// Families in AFL's order, with the bits after the end behind the single bits of the input.
 pub(super) static FAMILIES: [Family; 16] = [
     family("flip1", "bitflip 1/1", Kind::Bits(1)),
     family("append", "bit after the end", Kind::Append),
@@ -57,12 +57,12 @@ pub(super) static FAMILIES: [Family; 16] = [
 /// Order for inputs above `WALK_LIMIT`: the byte flips first, as probes.
 pub(super) static PROBE_FIRST: [usize; 16] = [4, 0, 1, 2, 3, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15];
 
-/// Byte orders that differ for a window of `width` bytes.
+/// Number of distinct byte orders for a window of `width` bytes.
 pub(super) fn orders(width: usize) -> usize {
     if width == 1 { 1 } else { 2 }
 }
 
-/// Positions at which a family meets one byte.
+/// Number of positions at which a family changes the same byte.
 pub(super) fn reach(kind: Kind) -> usize {
     match kind {
         Kind::Bits(_) => 8,
