@@ -48,7 +48,7 @@ pub enum Mismatch {
 pub struct Known {
     /// In the order of their counters; empty: the program is unknown, as in files of other tools.
     pub parts: Vec<Part>,
-    /// Virgin maps of one size: the hit-count classes that no run has shown yet.
+    /// Virgin map of good runs: the hit-count classes not seen yet. All maps have the same size.
     pub edges: Vec<u8>,
     /// Virgin maps of runs that crashed and of runs that timed out; each edge is hit or not hit.
     pub crashes: Vec<u8>,

@@ -16,7 +16,7 @@ use crate::executor::{Executor, ExitKind, Observation};
 use crate::options::Wanted;
 use serde::{Deserialize, Serialize};
 
-/// What a run was worth.
+/// The judge's result for a run.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub struct Verdict {
     /// New edges or hit counts of a run that can become a seed.
@@ -483,7 +483,7 @@ mod tests {
         assert!(!later.judge(&good).is_interesting());
         let again = later.judge(&run(crash, &edges, view(&[0, 0]))).finding;
         assert_eq!(again, Some(Finding::Crash { signal: 6, unique: false }));
-        // From a larger map, and with places that cannot be.
+        // Lessons from a larger map, with invalid indices.
         let strange = r#"{"map_size":4,"edges":[[900,1]],"crash_edges":[],"hang_edges":[],
             "blind_crashes":[],"values":[[77,1]],"noisy":[78]}"#;
         Judge::new(2, &domains, true).recall(&serde_json::from_str(strange).unwrap());

@@ -51,8 +51,7 @@ pub struct Plan {
 
 /// One search: executor, judge, corpus, scheduler and the foreign mutators `M`.
 ///
-/// Nothing outside this module can run an input or judge a run: stages, and the program around them, ask
-/// [`door::Door`] for it.
+/// Only this module can run inputs and judge runs: stages, and the program around them, use [`door::Door`].
 pub struct Fuzzer<M> {
     runner: Runner,
     judge: Judge,

@@ -364,8 +364,8 @@ mod tests {
         search.2.lengths[&id].to_vec()
     }
 
-    /// Three chunks of which only the types count: their data go, as far as a block of the trimming fits in, and every
-    /// number follows.
+    /// Three chunks of which only the types matter: trimming removes their data, as far as blocks fit, and updates
+    /// every number.
     #[test]
     fn trimming_keeps_lengths_right() {
         let mut search = search(parse);
@@ -395,7 +395,7 @@ mod tests {
         let expected = [(0, 4, true), (4, 4, false)];
         let lengths = chunks.map(|at| (at, 2, true));
         assert_eq!(places, [&expected[..], &lengths].concat());
-        // And kept right: a byte more in each chunk, and two less.
+        // Lengths are updated: one byte more in each chunk, and two fewer.
         for (number, at) in chunks.iter().enumerate() {
             for grows in [true, false] {
                 let mut buffer = Buffer::new(&input, &found);
@@ -422,7 +422,7 @@ mod tests {
     #[test]
     fn havoc_keeps_them_right() {
         let input = file([30, 40, 50]);
-        // Inputs of another length, and those of them that know it.
+        // Inputs with a new length, and those of them whose size field agrees.
         let counts = Rc::new(Cell::new((0u32, 0u32)));
         let (seen, len) = (counts.clone(), input.len());
         let mut search = search(move |input, edges| {

@@ -10,7 +10,7 @@ use crate::mutate::donors::Donors;
 use crate::mutate::foreign::{ForeignMutators, Made};
 use crate::mutate::{Candidate, Rng};
 
-/// What producers work from.
+/// The input and other materials of producers.
 #[derive(Clone, Copy)]
 pub struct Materials<'a> {
     pub seed: SeedId,

@@ -330,14 +330,14 @@ mod tests {
         SeedId(search.0.corpus.next_id().0 - 1)
     }
 
-    /// Runs that the repair of a seed takes.
+    /// Number of runs for the repair of a seed.
     fn runs(search: &mut Search, id: SeedId) -> u64 {
         let before = search.0.target().execs();
         search.turn(id, repair_once).unwrap();
         search.0.target().execs() - before
     }
 
-    /// Most seeds come into the corpus by what they reach before a checksum.
+    /// Most seeds enter the corpus for coverage before a checksum.
     #[test]
     fn a_seed_with_a_wrong_field_gets_a_copy_with_the_right_one() {
         let mut search = search();
@@ -350,7 +350,7 @@ mod tests {
         assert_eq!(&*search.0.corpus[copy].data, b"AB\x83");
         assert_eq!(search.0.corpus[copy].parent, Some(id));
         assert!(search.2.logs.fields[&id].has_fields && runs(&mut search, id) == 0);
-        // What is right stays as it is, once more is known as well.
+        // A correct input is not changed, even when more fields are known.
         assert_ne!(runs(&mut search, copy), 0);
         search.2.logs.repairs.add(SITE + 1, field);
         assert!(runs(&mut search, copy) > 0 && runs(&mut search, copy) == 0);

@@ -21,9 +21,9 @@ pub(super) const NAME: &str = "inputs";
 pub struct Shared {
     /// Bandit of the competing stages: [`Stages::run_turn`](super::Stages::run_turn).
     pub(super) tactics: Bandit,
-    /// Foreign mutators have this turn instead of havoc: `custom.rs`.
+    /// True if foreign mutators have this turn instead of havoc: `custom.rs`.
     pub(super) is_custom_turn: bool,
-    /// `batches.rs`.
+    /// State shared by the batches of all stages: `batches.rs`.
     pub(super) batches: Batches,
     /// Lengths and offsets in seeds: `lengths.rs`.
     pub(super) lengths: BySeed<Box<[Length]>>,

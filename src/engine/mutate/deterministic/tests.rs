@@ -158,7 +158,7 @@ proptest! {
         }
     }
 
-    /// Skipping must lose nothing: what a family would write is written by it or an earlier one.
+    /// Skipping must lose nothing: every value of a family is written by it or by an earlier one.
     #[test]
     fn every_value_is_written_and_by_one_family(seed in proptest::collection::vec(any::<u8>(), 1..7)) {
         let dictionary = Dictionary::default();

@@ -663,7 +663,7 @@ mod tests {
         assert!(!search.0.logs_comparisons());
     }
 
-    /// Numbers of sites are those of a build.
+    /// Site numbers are specific to a build.
     #[test]
     fn what_the_logs_of_another_build_have_shown_is_forgotten() {
         let mut search = Search::of(gated(ExitKind::Ok).logging(|_, _| {}));

@@ -172,7 +172,7 @@ mod tests {
         sites.forget_tries();
         assert_eq!(sites.next(&results, |site| site == 3, |_| true), Some(b));
         [1, 2, 2, 3, 3].into_iter().for_each(|site| sites.tried(site));
-        // What any run passes is not shut any more.
+        // A site that any run passes is no longer shut.
         sites.scan((SeedId(3), 1), log(&[(1, 2, 2)]).view(), &mut results);
         assert!(!sites.is_left(1, &results));
         sites.tried(2);
