@@ -671,7 +671,8 @@ fn slope((number, value): (u64, u64), changes: &[(u64, u64)], mask: u64) -> Opti
     (slope != 0 && steps.into_iter().all(agrees)).then_some(slope)
 }
 
-/// Solves `slope * step = difference` for the smallest step, modulo the width. None if the difference is 0 or no step fits.
+/// Solves `slope * step = difference` for the smallest step, modulo the width. None if the difference is 0 or no step
+/// fits.
 fn divide(difference: u64, slope: u64, mask: u64) -> Option<u64> {
     let (difference, zeros) = (difference & mask, slope.trailing_zeros());
     if difference == 0 {
