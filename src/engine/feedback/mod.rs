@@ -89,9 +89,9 @@ impl Lessons {
         if named.any(|key| *key as usize >= keys) {
             return Some("it names keys that do not exist");
         }
-        let is_signal = |signal: &i32| (0..=SIGNALS).contains(signal);
+        let is_signal = |signal: &i32| (LOST..=SIGNALS).contains(signal);
         let signals = &self.blind_crashes;
-        (signals.len() > SIGNALS as usize + 1 || !signals.iter().all(is_signal))
+        (signals.len() > SIGNALS as usize + 2 || !signals.iter().all(is_signal))
             .then_some("it names signals that do not exist")
     }
 
@@ -475,7 +475,9 @@ mod tests {
         let crash = ExitKind::Crash { signal: 6 };
         judge.judge(&run(crash, &edges, view(&[0, 0])));
         judge.judge(&run(ExitKind::Hang, &edges, view(&[0, 0])));
+        judge.judge(&run(ExitKind::Lost, &[0; 8], view(&[0, 0])));
         let lessons = judge.lessons();
+        assert_eq!(lessons.flaw(8, 2), None);
         let text = serde_json::to_string(&lessons).unwrap();
         let mut later = Judge::new(8, &domains, true);
         later.recall(&serde_json::from_str(&text).unwrap());
