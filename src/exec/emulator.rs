@@ -167,7 +167,7 @@ impl Emulator {
     }
 
     /// The chosen files of a program that runs as `pid`. Only the program itself if it is for this machine,
-    /// because its libraries cannot be told from the emulator's.
+    /// because its libraries cannot be distinguished from the emulator's.
     pub(super) fn files(&self, program: &Path, pid: i32) -> Vec<PathBuf> {
         let mut files = vec![program.to_owned()];
         if binary::is_foreign(program) {

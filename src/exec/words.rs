@@ -15,8 +15,8 @@ use ffuzz_engine::mutate::words::{self, Word};
 const SECTION: &str = ".ffuzz_words";
 /// Maximum length of a string used as a word, in bytes.
 const LONGEST: usize = 24;
-/// Maximum ratio of constant bytes to code bytes in a file that is not only tables; a program has at least
-/// `LEAST_CODE` bytes of code.
+/// Maximum ratio of constant bytes to code bytes in a file that is not only tables; its code counts as at least
+/// `LEAST_CODE` bytes.
 const DATA_PER_CODE: u64 = 64;
 const LEAST_CODE: u64 = 4096;
 
