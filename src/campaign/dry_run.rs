@@ -44,7 +44,8 @@ struct DryRun {
 }
 
 impl DryRun {
-    /// Disables the longer of two starting seeds with one path; returns true if that is the new one.
+    /// Disables an earlier starting seed with the same path that is longer and owns nothing. Returns true if the new
+    /// seed is not shorter, and must be disabled instead.
     fn supersede_twin(&self, fuzzer: &mut Fuzzer<Mutators>, path_hash: u64, len: usize) -> bool {
         let Some(&id) = self.paths.get(&path_hash) else { return false };
         let longer = fuzzer.corpus[id].data.len() > len;

@@ -97,7 +97,7 @@ impl Orders {
         }
     }
 
-    /// The next message, after a short wait; call it while the campaign is paused.
+    /// The next message, or None after a short wait; call it while the campaign is paused.
     pub(super) fn wait_for_next(&mut self, statistics: &mut Statistics) -> Option<Incoming> {
         if let Some(next) = self.next(statistics) {
             return Some(next);
