@@ -172,7 +172,7 @@ pub(crate) fn deciding<'a>(
     Ok(deciding)
 }
 
-/// Hash of the first operands of each of these sites; None for a site that the run does not reach.
+/// Hash of the first operands of each of these sites that the run reaches.
 fn operands(
     target: &mut Hooked,
     bytes: &[u8],

@@ -395,7 +395,8 @@ impl Survey {
             let bytes = comparison.as_ref().and_then(|comparison| deciding.get(&comparison.site));
             place.bytes = bytes.map(|bytes| ranges(bytes.iter().copied())).unwrap_or_default();
         }
-        // A place known only by its comparison is dropped if no byte of the inputs affects it.
+        // A place known only by its comparison is dropped if its operands never vary and no byte
+        // of the inputs affects them.
         all.retain(|StuckPlace { place, comparison, .. }| {
             let varies = comparison.as_ref().is_some_and(|comparison| comparison.varies);
             place.behind.is_some() || varies || !place.bytes.is_empty()
