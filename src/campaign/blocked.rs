@@ -1,4 +1,4 @@
-//! Where the search is stuck: what seeds reach and do not go on from, with the places in the source.
+//! Lists where the search is stuck: branches that seeds reach but never take, with their places in the source.
 
 use std::time::{Duration, Instant};
 
@@ -10,7 +10,7 @@ use crate::event::BlockedComparison;
 use crate::mutators::Mutators;
 use crate::report::stuck::{COPIES, TargetPlaces, joined};
 
-/// Places that the screen shows, and how long it shows the same ones.
+/// Number of places on the screen, and the time before the list is refreshed.
 const MOST_SHOWN: usize = 6;
 const SHOWN_FOR: Duration = Duration::from_secs(2);
 
@@ -22,7 +22,7 @@ pub(super) struct Blocked {
 }
 
 impl Blocked {
-    /// At most `most` places.
+    /// Lists at most `most` places.
     pub(super) fn list(
         &self,
         fuzzer: &mut Fuzzer<Mutators>,
@@ -38,7 +38,7 @@ impl Blocked {
         joined(fuzzer.stuck(COPIES * most).into_iter().map(entry), most)
     }
 
-    /// The first ones that comparisons decide: to find the places of others costs more than to look at the screen is worth.
+    /// The first places that a comparison decides. Finding the places of others costs more than a screen is worth.
     pub(super) fn shown(&mut self, fuzzer: &Fuzzer<Mutators>) -> Vec<BlockedComparison> {
         if self.shown_at.is_none_or(|at| at.elapsed() >= SHOWN_FOR) {
             let stuck = fuzzer.stuck(10 * MOST_SHOWN).into_iter().map(|(stuck, _)| stuck);

@@ -1,5 +1,6 @@
-//! Crashes of processes that take many inputs: does the input crash a fresh one, or does it need what came
-//! before it? That is asked when the crash is on the disk, and what is needed is written beside it.
+//! Confirms crashes of processes that run many inputs: tests whether an input also crashes a fresh process,
+//! or needs inputs that ran before it. The test follows once the crash is on disk; the needed inputs are
+//! written beside it.
 
 use std::time::{Duration, Instant};
 
@@ -12,31 +13,31 @@ use crate::engine::fuzzer::door::{Door, DoorError, Run};
 use crate::mutators::Mutators;
 use crate::sys::stop::Stop;
 
-/// Number of inputs of a process that are remembered.
+/// Maximum number of recorded inputs of a process.
 pub(super) const MOST_BEFORE: usize = 1000;
-/// Number of inputs that are kept of those before a crash that nothing repeats,
+/// Maximum number of earlier inputs saved for a crash that cannot be repeated.
 const KEPT: usize = 64;
-/// and of files for all crashes of a campaign.
+/// Maximum number of such files for all crashes of a campaign.
 const MOST_FILES: u64 = 10_000;
-/// Runs by itself: one that crashes in a third of its runs is taken for one that needs others in one case of
+/// Number of runs alone. A crash in a third of such runs is taken for a dependent one in one case of
 /// thirteen.
 const ALONE: u32 = 7;
-/// What one crash may cost, and all of them beyond this part of the campaign's time.
+/// Time limit for one crash; beyond that, the share of the campaign's time (1/`PART`) for all of them.
 const LONGEST: Duration = Duration::from_secs(2);
 const PART: u32 = 10;
 
-/// What a crash needs.
+/// Condition under which a crash occurs.
 pub(super) enum Needs {
-    /// It happens in a fresh process.
+    /// None: it occurs in a fresh process.
     Nothing,
-    /// These inputs in the same process before it.
+    /// The last N inputs before it must run in the same process.
     Inputs(usize),
-    /// It did not happen again.
+    /// Unknown: it did not recur.
     Unknown,
 }
 
 impl Outside {
-    /// When the question about one more crash is given up; None if there is no time for it.
+    /// Time limit for confirming one more crash; None if the time is used up.
     pub(super) fn limit_of_confirming(&self) -> Option<Limit> {
         let statistics = &self.statistics;
         let allowed = LONGEST + statistics.started.elapsed() / PART;
@@ -45,7 +46,7 @@ impl Outside {
         (!left.is_zero()).then(|| Limit { end: Instant::now() + left, stop })
     }
 
-    /// Writes the last of `inputs` beside a crash, as many as the user has asked for.
+    /// Writes the last of `inputs` beside a crash, in the number that the user set.
     pub(super) fn save_record(
         &mut self,
         fuzzer: &mut Fuzzer<Mutators>,
@@ -61,7 +62,7 @@ impl Outside {
         Ok(())
     }
 
-    /// Writes beside a crash what is known of it that a new process does not show.
+    /// Writes the target's account of a crash beside it, which a new process does not show.
     pub(super) fn save_account(
         &mut self,
         fuzzer: &mut Fuzzer<Mutators>,
@@ -75,7 +76,7 @@ impl Outside {
             .map(drop)
     }
 
-    /// Writes beside a crash, the last of `inputs`, what it needs of the others.
+    /// Writes beside a crash, the last of `inputs`, the other inputs that it needs.
     pub(super) fn save_needed(
         &mut self,
         fuzzer: &mut Fuzzer<Mutators>,
@@ -107,7 +108,7 @@ impl Outside {
     }
 }
 
-/// When the question is given up.
+/// Deadline of a confirmation.
 pub(super) struct Limit {
     end: Instant,
     stop: Stop,
@@ -119,7 +120,7 @@ impl Limit {
     }
 }
 
-/// What the last of `inputs` needs to crash. Alone first, then after ever more of what came before.
+/// Determines what the last of `inputs` needs to crash: alone first, then after more and more of the others.
 pub(super) fn needs<D: Door>(
     door: &mut D,
     inputs: &[Vec<u8>],
@@ -149,7 +150,7 @@ pub(super) fn needs<D: Door>(
     }
 }
 
-/// Whether a fresh process that gets these inputs crashes at the last of them.
+/// Returns true if a fresh process that runs these inputs crashes on the last of them.
 fn crashes_again<D: Door>(
     door: &mut D,
     inputs: &[Vec<u8>],
@@ -166,7 +167,7 @@ fn crashes_again<D: Door>(
     Ok(matches!(exit_of(door, last)?, ExitKind::Crash { .. } | ExitKind::Oom))
 }
 
-/// A run that is given up because of the user proves nothing.
+/// Runs an input. A run that the user interrupts counts as a hang and proves nothing.
 fn exit_of<D: Door>(door: &mut D, input: &[u8]) -> Result<ExitKind, D::Error> {
     match door.run(Run { is_delivered: true, ..Run::of(input) }) {
         Err(error) if error.is_interruption() => Ok(ExitKind::Hang),

@@ -1,5 +1,5 @@
-//! `--load-coverage` and `--save-coverage`: what is not new although this campaign has not seen it, and
-//! what others need not look for.
+//! `--load-coverage` and `--save-coverage`: coverage that is known from elsewhere, and coverage for
+//! other campaigns to skip.
 
 use std::ffi::OsString;
 
@@ -13,7 +13,7 @@ use crate::exec::{self, binary};
 use crate::mutators::Mutators;
 use crate::sys::remedy::Remedy;
 
-/// The two files, and the program whose edges they name.
+/// The two files, and the program to whose edges they refer.
 pub(super) struct CoverageFiles {
     files: CoverageOptions,
     program: OsString,
@@ -30,7 +30,7 @@ impl CoverageFiles {
         }
     }
 
-    /// Before the first run, and before anything is stored.
+    /// Loads the known coverage; call it before the first run, and before anything is stored.
     pub(super) fn load(
         &self,
         fuzzer: &mut Fuzzer<Mutators>,
@@ -58,7 +58,7 @@ impl CoverageFiles {
         Ok(())
     }
 
-    /// Together with `state.json`.
+    /// Saves the coverage together with `state.json`.
     pub(super) fn save(&self, fuzzer: &Fuzzer<Mutators>, outside: &mut Outside) {
         let Some(path) = &self.files.save else { return };
         let known = fuzzer.judge().known(self.parts(fuzzer));

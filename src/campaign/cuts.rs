@@ -1,11 +1,11 @@
-//! Whether the time limit of a run cuts most runs, which then show little.
+//! Detects a time limit that cuts most runs, which then show little.
 
 use std::time::Duration;
 
-/// Number of runs between two checks of the share.
+/// Minimum number of runs between two checks of the share.
 const RUNS: u64 = 100;
 
-/// The numbers of the last look.
+/// Counters at the last check.
 #[derive(Debug, Default)]
 pub(super) struct Cuts {
     runs: u64,
@@ -14,8 +14,8 @@ pub(super) struct Cuts {
 }
 
 impl Cuts {
-    /// A warning, once, if the limit has cut half of the runs since the last look. `runs` and `timeouts` count from
-    /// the start of this process.
+    /// Warns once if the limit cut half of the runs since the last check. `runs` and `timeouts` count from the
+    /// start of this process.
     pub(super) fn warning(&mut self, runs: u64, timeouts: u64, limit: Duration) -> Option<String> {
         let (new, cut) = (runs.saturating_sub(self.runs), timeouts.saturating_sub(self.timeouts));
         if new < RUNS {

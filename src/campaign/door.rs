@@ -1,5 +1,5 @@
-//! The campaign as the door of its [`Fuzzer`]: what a run has shown goes to `Outside`, and between two batches come
-//! orders and other fuzzers' finds.
+//! The campaign as the door of its [`Fuzzer`]: it passes results of runs to `Outside`, and handles orders and imports
+//! between two batches.
 
 use std::time::{Duration, Instant};
 
@@ -180,7 +180,7 @@ impl Campaign {
         self.outside.stop_reason(&self.fuzzer)
     }
 
-    /// The numbers, and the files for the next process, whenever it is time for them.
+    /// Reports the statistics and saves the files for the next process, if they are due.
     pub(super) fn tick_if_due(&mut self) {
         if self.outside.tick_if_due(&mut self.fuzzer) {
             if let Err(error) = self.outside.restore_folder(&self.fuzzer) {
@@ -190,7 +190,7 @@ impl Campaign {
         }
     }
 
-    /// Looks whether a crash that was just saved happens in a process of its own, and keeps what came before it if not.
+    /// Tests whether a saved crash occurs in a fresh process, and saves the inputs before it if it does not.
     fn confirm_crash(&mut self, candidate: &Candidate, crash: u64) -> Result<(), CampaignError> {
         let account = self.fuzzer.take_account(&candidate.bytes);
         let inputs = self.fuzzer.take_record();
@@ -199,7 +199,7 @@ impl Campaign {
         }
         let Self { options, fuzzer, outside, .. } = self;
         outside.save_record(fuzzer, crash, &inputs, options.findings.record)?;
-        // Some(0): the crash took the fork server along, and there was no run since.
+        // Some(0): the crash ended the fork server, and no run followed.
         let is_many = fuzzer.target().process().is_some_and(|process| process != 0);
         if !is_many || inputs.len() < 2 {
             return Ok(());
@@ -210,12 +210,12 @@ impl Campaign {
             None => Needs::Unknown,
         };
         self.outside.statistics.confirming += begin.elapsed();
-        // What the next crash needs begins with a process of its own.
+        // Starts a fresh process, so that the next crash depends only on inputs from here on.
         self.fuzzer.end_process();
         self.outside.save_needed(&mut self.fuzzer, crash, &inputs, needs)
     }
 
-    /// Carries out the orders of clients, and pauses as long as one of them, or Ctrl-Z, says so.
+    /// Carries out orders of clients, and pauses while an order or Ctrl-Z requires it.
     pub(super) fn carry_out_orders(&mut self) -> Result<(), CampaignError> {
         self.outside.suspend_if_asked();
         let Some(orders) = &mut self.orders else { return Ok(()) };
@@ -234,7 +234,7 @@ impl Campaign {
         if self.outside.statistics.is_fuzzing() { self.pause() } else { Ok(()) }
     }
 
-    /// Waits as long as the campaign is paused by command, and carries out what is ordered meanwhile.
+    /// Waits while the campaign is paused by command, and carries out orders meanwhile.
     fn pause(&mut self) -> Result<(), CampaignError> {
         while self.outside.statistics.control.paused && self.stop_reason().is_none() {
             let start = Instant::now();
@@ -242,7 +242,7 @@ impl Campaign {
             self.tick_if_due();
             let Some(orders) = &mut self.orders else { break };
             let next = orders.wait_for_next(&mut self.outside.statistics);
-            // Before the time is reported: it never goes back.
+            // Before the statistics are reported, because time must not run backwards.
             self.outside.leave_out_pause(start.elapsed(), suspended);
             if let Some(next) = next {
                 self.carry_out(next)?;
@@ -258,7 +258,7 @@ impl Campaign {
         input.map_or(Ok(()), |order| self.inject(&order))
     }
 
-    /// Runs the input of an order, and answers it.
+    /// Runs the input of an order and answers the order.
     fn inject(&mut self, order: &Order) -> Result<(), CampaignError> {
         let Ok(Command::Inject(data)) = &order.command else { return Ok(()) };
         let number = self.outside.statistics.control.injected.run;
@@ -280,7 +280,7 @@ impl Campaign {
         Ok(())
     }
 
-    /// Takes in what other fuzzers have found, for a share of the time.
+    /// Imports peers' finds for a bounded share of the time.
     fn import_if_due(&mut self) -> Result<(), CampaignError> {
         if !self.imports.as_ref().is_some_and(Imports::are_due) {
             return Ok(());
@@ -301,10 +301,10 @@ impl Campaign {
         Ok(())
     }
 
-    /// Takes in everything that is there now, unless the user does not want to wait for it.
+    /// Imports everything available, unless the user does not want to wait.
     pub(super) fn import_all(&mut self) -> Result<(), CampaignError> {
         let start = Instant::now();
-        // Once all seeds are there, a request to stop has led here: only a further one counts.
+        // Once all seeds are imported, a request to stop has already led here, so only a further one counts.
         let stop = self.outside.limits.stop.clone();
         let ends = self.state.is_complete && stop.is_over();
         let hurries = || if ends { stop.asked_again() } else { stop.is_over() };
@@ -318,20 +318,19 @@ impl Campaign {
         Ok(())
     }
 
-    /// False if nothing waits.
+    /// Imports the next input; false if there is none.
     fn import_next(&mut self) -> Result<bool, CampaignError> {
         let next = self.imports.as_mut().and_then(Imports::next);
         let Some(Import { peer, number, data }) = next else { return Ok(false) };
         let taken = self.take_in(data, Origin::synced(peer, number));
         if taken.as_ref().is_err_and(CampaignError::is_interruption) {
-            // It was not judged: the next process reads it again.
+            // Not judged, so the next process must read it again.
             self.imports = None;
         }
         taken.map(|_| true)
     }
 
-    /// Runs and judges an input that was made elsewhere, and keeps it if it deserves it. None if it has not the
-    /// length that inputs have here.
+    /// Runs and judges an input from elsewhere, and keeps it if it is interesting. None if its length is not allowed.
     fn take_in(
         &mut self,
         bytes: Vec<u8>,

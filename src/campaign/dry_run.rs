@@ -1,5 +1,5 @@
-//! The dry run: every starting seed is stored under its id, then run, judged and calibrated; and the timeout that
-//! follows from them.
+//! The dry run: stores every starting seed under its id, then runs, judges and calibrates it, and derives the
+//! timeout.
 
 use std::collections::{BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
@@ -24,27 +24,28 @@ use crate::engine::stage::Stages;
 use crate::event::Event;
 use crate::mutators::Mutators;
 
-/// Rules by which AFL derives the timeout from the seeds' mean time: a multiple that falls with the
-/// time, rounded up to 20 ms, at most one second.
+/// Constants of AFL's rule for the timeout: a multiple of the seeds' mean time that falls with that time, rounded up
+/// to 20 ms, at most one second.
 const TIMEOUT_STEP_MS: u128 = 20;
 const TIMEOUT_MAX: Duration = Duration::from_secs(1);
 
-/// What is known while the starting inputs are taken in.
+/// State of the dry run.
 struct DryRun {
-    /// Entries that an earlier process has run, and those that were as it left them.
+    /// Entries that an earlier process ran; `adopted` has those that are unchanged.
     known: Known,
     adopted: BTreeSet<SeedId>,
-    /// The seed that stands for all with this path.
+    /// The seed that represents each path.
     paths: HashMap<u64, SeedId>,
     total: usize,
-    /// How many had to be run.
+    /// Number of inputs that had to be run.
     run: usize,
-    /// The file of the first seed that the harness rejected.
+    /// File of the first seed that the harness rejected.
     first_rejected: Option<PathBuf>,
 }
 
 impl DryRun {
-    /// Of two starting seeds with one path the longer is disabled. True if the new one is it.
+    /// Disables an earlier starting seed with the same path that is longer and owns nothing. Returns true if the new
+    /// seed is not shorter, and must be disabled instead.
     fn supersede_twin(&self, fuzzer: &mut Fuzzer<Mutators>, path_hash: u64, len: usize) -> bool {
         let Some(&id) = self.paths.get(&path_hash) else { return false };
         let longer = fuzzer.corpus[id].data.len() > len;
@@ -57,8 +58,7 @@ impl DryRun {
 }
 
 impl Campaign {
-    /// Every seed is stored, then run, judged and calibrated. Mutators know all files before the first run, as in
-    /// AFL++.
+    /// Stores, runs, judges and calibrates every seed. Mutators get all files before the first run, as in AFL++.
     pub(super) fn import_seeds(&mut self, stages: &mut Stages<Self>) -> Result<(), CampaignError> {
         let (starts, known) = self.prepare_starts()?;
         let findings = match self.options.input {
@@ -85,14 +85,14 @@ impl Campaign {
         self.replay_crashes(findings)?;
         self.run_empty_input()?;
         self.finish_import()?;
-        // If no seed can be used, the next start looks there for others.
+        // If no seed is usable, the next start reads the source again.
         self.outside.output.note_source(None)?;
         remove_unpacked(&self.outside);
         self.state.save(&mut self.fuzzer, &mut self.outside);
         Ok(())
     }
 
-    /// The starting inputs, and which of them an earlier process has run. Nothing is stored before this.
+    /// Lists the starting inputs, and those that an earlier process ran. Stores nothing.
     fn prepare_starts(&mut self) -> Result<(Vec<Start>, Known), CampaignError> {
         let Self { options, fuzzer, outside, state: files, .. } = self;
         let state = files.load(fuzzer, outside);
@@ -109,7 +109,7 @@ impl Campaign {
         Ok((starts, known))
     }
 
-    /// Reports how a target with a socket uses it, from one run of the first seed.
+    /// Runs the first seed once and reports how a target with a socket uses it.
     fn show_first_session(&mut self, seed: &[u8]) -> Result<(), CampaignError> {
         let file = self.outside.output.add_input_path();
         let session = sessions::as_list(seed, self.options.seeds.separator.as_deref());
@@ -123,8 +123,8 @@ impl Campaign {
         Ok(())
     }
 
-    /// What a module refuses is found out here, with the first of `count` seeds, and work of an earlier process is
-    /// taken up.
+    /// Gives the first of `count` seeds to the mutators, so that modules report errors now, and restores the state of
+    /// an earlier process.
     fn prepare_mutators(
         &mut self,
         first: &[u8],
@@ -168,7 +168,7 @@ impl Campaign {
         let (count, mut taken) = (stored.len(), 0);
         let stop = self.outside.limits.stop.clone();
         for (index, seed) in stored.into_iter().enumerate() {
-            // The entries of an earlier campaign are taken in whatever its limit was.
+            // Entries of an earlier campaign are imported whatever its limit was.
             let execs = self.outside.statistics.execs(&self.fuzzer);
             let is_out_of_runs = self.outside.limits.is_out_of_runs(execs);
             if stop.is_over() || (is_out_of_runs && !self.outside.output.resumed()) {
@@ -190,15 +190,15 @@ impl Campaign {
         Ok(())
     }
 
-    /// All that an earlier process knew of seeds is in the corpus.
+    /// Restores the stages, once all seed data of an earlier process is in the corpus.
     fn restore_stages(&mut self, dry_run: &DryRun, stages: &mut Stages<Self>) {
         let Self { fuzzer, outside, state, .. } = self;
         state.has_known = true;
         state.restore_stages(stages, fuzzer, &dry_run.adopted, outside);
     }
 
-    /// A number missing in a resumed queue keeps its place: ids never change. An earlier process leaves a gap for each
-    /// seed that it rejected, and its state an entry without a name.
+    /// Keeps the place of a number missing in a resumed queue: ids never change. An earlier process leaves a gap for
+    /// each seed that it rejected, and an entry without a name in its state.
     fn fill_gap(&mut self, id: SeedId, known: &Known) {
         let Self { fuzzer: Fuzzer { corpus, .. }, outside, .. } = self;
         if corpus.next_id() < id && !known.contains_key("") {
@@ -238,7 +238,7 @@ impl Campaign {
             self.fuzzer.corpus.add(seed);
             return Ok(());
         }
-        // A seed that crashes now and then is the user's own file.
+        // An unreliably crashing seed is the user's own file, so the result is ignored.
         _ = admit::confirm(self, &data, &mut verdict)?;
         let gains = verdict.gains;
         let calibration = self.calibrated(&data, self.start_calibration_runs())?;
@@ -259,7 +259,7 @@ impl Campaign {
         Ok(())
     }
 
-    /// Takes the file out of the queue again; the user's own stays. The number is not used again.
+    /// Removes the file from the queue; the user's own stays. The number is not reused.
     fn reject(
         &mut self,
         id: SeedId,
@@ -285,7 +285,7 @@ impl Campaign {
         ));
     }
 
-    /// The run that was judged is the first of them.
+    /// Number of further calibration runs; the judged run is the first.
     fn start_calibration_runs(&self) -> u32 {
         match self.options.calibration.skip_at_start {
             true => 1,
@@ -295,7 +295,7 @@ impl Campaign {
 
     fn starting_seed(&self, id: SeedId, name: String, data: &[u8]) -> Seed {
         let parsed = names::parse(&name);
-        // The number of an imported one is that of another queue.
+        // An imported file has the number of another queue.
         let own = parsed.as_ref().filter(|parsed| parsed.peer.is_none());
         let source = own.and_then(|parsed| parsed.src).map(SeedId);
         let parent = source.filter(|source| *source < id);
@@ -365,8 +365,8 @@ impl Campaign {
         }
     }
 
-    /// A resumed campaign learns from its crashes and hangs which ones are not new. One that ends well by now, in
-    /// a target that was repaired, shows nothing that would be in the queue, so it teaches nothing.
+    /// Runs saved crashes and hangs of a resumed campaign, so that the judge knows them. A finding that now ends
+    /// well, because the target was repaired, is skipped: its coverage is not in the queue.
     fn replay_crashes(&mut self, findings: Vec<PathBuf>) -> Result<(), CampaignError> {
         for path in &findings {
             if self.outside.limits.stop.is_over() {
@@ -379,8 +379,8 @@ impl Campaign {
         Ok(())
     }
 
-    /// libFuzzer runs the empty input first. A harness that ends badly on it is a find; it is never a seed, because it
-    /// has nothing to mutate.
+    /// libFuzzer runs the empty input first. A failure of a harness on it is a find, but never a seed, because it has
+    /// nothing to mutate.
     fn run_empty_input(&mut self) -> Result<(), CampaignError> {
         let is_over = self.outside.limits.stop.is_over();
         if is_over || self.outside.output.resumed() || !self.fuzzer.target().is_harness() {
@@ -421,10 +421,10 @@ impl Campaign {
         Ok(())
     }
 
-    /// Warns if the target seems not to read its input; not again when the campaign is resumed.
+    /// Warns if the target seems not to read its input; skipped when a campaign is resumed.
     fn look_for_reading(&mut self) -> Result<(), CampaignError> {
         let known = self.outside.output.resumed() || self.outside.limits.stop.is_over();
-        // What a mutator does with an input is its own affair.
+        // Mutators may deliver the input in their own way.
         if known || !self.fuzzer.mutators.is_empty() {
             return Ok(());
         }
@@ -436,7 +436,7 @@ impl Campaign {
 }
 
 impl Campaign {
-    /// Warns if no seed reaches any edge; not again when the campaign is resumed.
+    /// Warns if no seed reaches any edge; skipped when a campaign is resumed.
     fn look_for_edges(&mut self) {
         let options = &self.options.target;
         let known = self.outside.output.resumed() || self.outside.limits.stop.is_over();
@@ -457,14 +457,14 @@ impl Campaign {
 }
 
 impl Outside {
-    /// Counts the crashes and hangs of an earlier process before anything is run: they are there from the
-    /// start. Those that its state does not know are returned.
+    /// Counts the crashes and hangs of an earlier process before anything is run, so that they are shown from the
+    /// start. Returns those that its state does not know.
     fn count_findings(&mut self) -> Result<Vec<PathBuf>, CampaignError> {
         let (crashes, hangs) = (self.output.crash_files()?, self.output.hang_files()?);
         let (crashes, hangs) = (only_files(crashes, self), only_files(hangs, self));
         let (crashes_known, hangs_known) =
             (self.statistics.saved_crashes, self.statistics.saved_hangs);
-        // Numbers are never used again, also if somebody has taken files away.
+        // Numbers are never reused, even if files were removed.
         self.statistics.saved_crashes = crashes_known.max(next_number(&crashes, MAX_CRASHES));
         self.statistics.saved_hangs = hangs_known.max(next_number(&hangs, MAX_HANGS));
         let unknown = |from| move |file: &(String, PathBuf)| number(file) >= from;
@@ -474,8 +474,7 @@ impl Outside {
     }
 }
 
-/// The number that follows the largest one in use. A campaign gives no number above `most`: a name with
-/// one is somebody else's.
+/// The number after the largest one in use. Larger numbers than `most` are ignored, because no campaign assigns them.
 fn next_number(files: &[(String, PathBuf)], most: u64) -> u64 {
     files
         .iter()

@@ -1,4 +1,4 @@
-//! Why a campaign cannot start or go on.
+//! Errors of campaigns.
 
 use std::fmt;
 use std::io;
@@ -14,20 +14,20 @@ use crate::exec::TargetError;
 use crate::fleet::control::NO_THREAD;
 use crate::mutators::CustomError;
 
-/// Turns in a row without a run after which there will be none: enough for each of the queue's entries
-/// to have had its turn, whatever chance says.
+/// Number of consecutive turns without a run after which none will follow: enough for each queue entry
+/// to have had its turn with near certainty.
 pub(super) fn turns_without_runs(queue: usize) -> u64 {
     (20 * queue as u64).max(2_000)
 }
 
-/// Starting seeds that are of no use.
+/// Numbers of unusable starting seeds, by reason.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub struct BadSeeds {
     pub crash: u64,
     pub slow: u64,
-    /// They end the target's fork server.
+    /// Seeds that end the target's fork server.
     pub lost: u64,
-    /// The harness rejects them.
+    /// Seeds that the harness rejects.
     pub rejected: u64,
 }
 
@@ -66,13 +66,13 @@ impl fmt::Display for BadSeeds {
     }
 }
 
-/// Why a campaign cannot start or continue.
+/// Reason why a campaign cannot start or continue.
 #[derive(Debug, thiserror::Error, Diagnostic)]
 pub enum CampaignError {
     #[error(transparent)]
     #[diagnostic(transparent)]
     Target(#[from] TargetError),
-    /// That of `-c`.
+    /// Error of the program of `-c`.
     #[error("-c {}: {source}", program.display())]
     #[diagnostic(forward(source))]
     Logger { program: PathBuf, source: TargetError },

@@ -1,4 +1,4 @@
-//! Where the campaign meets foreign mutators: the files that they learn of, and their messages.
+//! Files and messages that a campaign exchanges with custom mutators.
 
 use std::fs;
 use std::path::Path;
@@ -10,14 +10,14 @@ use crate::engine::fuzzer::Fuzzer;
 use crate::engine::mutate::Candidate;
 use crate::mutators::{Hook, Mutators};
 
-/// The words of the mutator that made a candidate, for its file name.
+/// Text of the mutator that made a candidate, for the file name.
 pub(super) fn description(mutators: &mut Mutators, candidate: &Candidate) -> Option<String> {
     let Step::Custom { mutator, .. } = candidate.origin.step else { return None };
     mutators.describe(mutator.into(), DESCRIPTION_MAX)
 }
 
 impl Outside {
-    /// Names a new file in the queue to the mutators, and returns its content: one of them may have changed it.
+    /// Announces a new queue file to the mutators, and returns its content, which one of them may have changed.
     pub(super) fn announce_file(
         &mut self,
         fuzzer: &mut Fuzzer<Mutators>,
@@ -45,7 +45,7 @@ impl Outside {
         }
     }
 
-    /// Whether the mutators want the seed to be fuzzed now.
+    /// Returns true if the mutators want the seed to be fuzzed now.
     pub(super) fn mutators_want(&self, fuzzer: &mut Fuzzer<Mutators>, id: SeedId) -> bool {
         if !fuzzer.mutators.has(Hook::QueueGet) {
             return true;

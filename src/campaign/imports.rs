@@ -1,4 +1,4 @@
-//! Other fuzzers' finds: which of them wait, when it is their turn, and up to where they were read.
+//! Imports of other fuzzers' finds: pending inputs, their schedule, and the positions read so far.
 
 use std::cell::RefCell;
 use std::time::{Duration, Instant};
@@ -6,14 +6,14 @@ use std::time::{Duration, Instant};
 use super::outside::Outside;
 use crate::disk::sync::{Import, Peers, Position};
 
-/// Between two checks of the other queues: a find arrives within two seconds.
+/// Interval between two checks of the other queues: a find arrives within two seconds.
 const LOOK: Duration = Duration::from_millis(500);
-/// The other fuzzers, and when it is their turn.
+/// Other fuzzers, and the time of the next check.
 #[derive(Debug)]
 pub(super) struct Imports {
     peers: Peers,
     next_look: Instant,
-    /// Nothing waits, as far as the last look has shown.
+    /// True if the last check found nothing.
     is_empty: bool,
 }
 
@@ -22,7 +22,7 @@ impl Imports {
         Self { peers, next_look: Instant::now(), is_empty: true }
     }
 
-    /// Whether something waits, or it is time for a look.
+    /// Returns true if an input is pending or a check is due.
     pub(super) fn are_due(&self) -> bool {
         !self.is_empty || Instant::now() >= self.next_look
     }
@@ -34,7 +34,7 @@ impl Imports {
         }
     }
 
-    /// Looks for what is new in the other queues.
+    /// Checks the other queues for new inputs.
     pub(super) fn look(&mut self, outside: &mut Outside) {
         self.note_positions(outside);
         self.next_look = Instant::now() + LOOK;
@@ -60,14 +60,14 @@ impl Imports {
         }
     }
 
-    /// The next input that waits.
+    /// The next pending input.
     pub(super) fn next(&mut self) -> Option<Import> {
         let next = self.peers.take();
         self.is_empty = next.is_none();
         next
     }
 
-    /// On disk once the inputs are judged: what was not is read again after a restart.
+    /// Saves the read positions once the inputs are judged; others are read again after a restart.
     pub(super) fn note_positions(&mut self, outside: &mut Outside) {
         for (peer, position) in self.peers.moved() {
             if let Err(error) = outside.output.note_synced(peer, &position.to_bytes()) {

@@ -1,4 +1,4 @@
-//! Storing what was found: on disk first, then it is reported.
+//! Stores finds: first on disk, then as events.
 
 use super::CampaignError;
 use super::foreign::description;
@@ -11,8 +11,8 @@ use crate::engine::mutate::Candidate;
 use crate::event::{Event, Source};
 use crate::mutators::Mutators;
 
-/// Most crashes and hangs that are stored. A campaign beyond them has a target that crashes on nearly
-/// everything. AFL++ 4.40c stops at 25600 and 512.
+/// Maximum number of stored crashes and hangs. A target beyond them crashes on nearly everything. AFL++ 4.40c stops
+/// at 25600 and 512.
 pub(super) const MAX_CRASHES: u64 = 10_000;
 pub(super) const MAX_HANGS: u64 = 500;
 
@@ -54,7 +54,7 @@ impl Outside {
         self.reports.bus.send(&Event::SeedSaved { id, path, new_edge, waypoint, source, gains });
     }
 
-    /// What a file name says of a find.
+    /// Data of a find for its file name.
     fn found<'a>(
         &'a self,
         fuzzer: &mut Fuzzer<Mutators>,
@@ -71,13 +71,13 @@ impl Outside {
         }
     }
 
-    /// Notes what a seed has brought: statistics, and the log of FuzzFactory.
+    /// Notes what a seed gained: in the statistics, and in the log of FuzzFactory.
     pub(super) fn note_gains(&mut self, fuzzer: &Fuzzer<Mutators>, id: SeedId, gains: &[KeyGain]) {
         self.reports.log_seed(fuzzer, &self.output, id, gains);
         self.statistics.domains_moved(fuzzer, gains);
     }
 
-    /// `--dsf-record`: the input is written aside and guides nothing.
+    /// `--dsf-record`: stores the input separately; it does not guide the search.
     pub(super) fn store_record(
         &mut self,
         fuzzer: &mut Fuzzer<Mutators>,
@@ -90,7 +90,7 @@ impl Outside {
         Ok(())
     }
 
-    /// Counts a crash, and writes the first of its kind. To be reported once it is confirmed.
+    /// Counts a crash, and writes the first one of its kind. It is reported after its confirmation.
     pub(super) fn store_crash(
         &mut self,
         fuzzer: &mut Fuzzer<Mutators>,
@@ -139,8 +139,8 @@ impl Outside {
         Ok(stored)
     }
 
-    /// Counts a run that took the fork server along, and writes the first of them among the hangs: it is no crash of the
-    /// target, and triage finds nothing in it.
+    /// Counts a run that ended the fork server, and writes the first one among the hangs: it is no crash of the
+    /// target, and triage would find nothing in it.
     pub(super) fn store_lost(
         &mut self,
         fuzzer: &mut Fuzzer<Mutators>,
@@ -165,8 +165,7 @@ impl Outside {
         Ok(Some(stored))
     }
 
-    /// Makes the output folder again if somebody has removed it, and writes the queue into it. Returns whether that was
-    /// so.
+    /// Creates the output folder again if it was removed, and writes the queue into it. Returns true if it did.
     pub(super) fn restore_folder(
         &mut self,
         fuzzer: &Fuzzer<Mutators>,
@@ -184,8 +183,8 @@ impl Outside {
         Ok(true)
     }
 
-    /// Writes queue entries again that somebody has deleted while the campaign ran: they are all in
-    /// memory, and the next process needs them.
+    /// Writes queue files that were deleted during the campaign: their content is in memory, and the next process
+    /// needs them.
     pub(super) fn restore_queue(&mut self, fuzzer: &Fuzzer<Mutators>) -> Result<(), CampaignError> {
         if self.restore_folder(fuzzer)? {
             return Ok(());
@@ -201,7 +200,7 @@ impl Outside {
         Ok(())
     }
 
-    /// Writes the seeds whose files are not in the queue. Returns how many there were.
+    /// Writes the seeds whose files are missing in the queue, and returns their number.
     fn write_gone(&mut self, fuzzer: &Fuzzer<Mutators>) -> Result<usize, CampaignError> {
         let there = self.output.queue_names()?;
         let is_gone = |seed: &&Seed| !seed.name.is_empty() && !there.contains(&seed.name);
@@ -212,7 +211,7 @@ impl Outside {
         Ok(gone.len())
     }
 
-    /// At the end.
+    /// Warns of doubtful timeouts at the end.
     pub(super) fn warn_of_doubtful_timeouts(&mut self, fuzzer: &Fuzzer<Mutators>) {
         let count = fuzzer.admission.doubtful_timeouts();
         if count > 0 {

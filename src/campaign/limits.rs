@@ -1,4 +1,4 @@
-//! What ends a campaign: signals and limits.
+//! Signals and limits that end a campaign.
 
 use super::statistics::Statistics;
 use crate::config::options;
@@ -8,35 +8,35 @@ use crate::event::StopReason;
 use crate::mutators::Mutators;
 use crate::sys::stop::Stop;
 
-/// Fruitless cycles after which `AFL_EXIT_WHEN_DONE` believes that nothing is left; AFL's number.
+/// Number of fruitless cycles after which `AFL_EXIT_WHEN_DONE` ends the campaign; AFL's number.
 const DONE_CYCLES: u64 = 100;
 
-/// The limits that the user has set, and the request to end.
+/// The user's limits, and the request to stop.
 pub(super) struct Limits {
     pub(super) options: options::Limits,
     pub(super) stop: Stop,
 }
 
 impl Limits {
-    /// Sets when whatever waits for foreign code is to end because of the limit of time (`-V`): at the start, after
-    /// the dry run, and after every moment that does not count.
+    /// Sets the deadline that `-V` implies for waits on foreign code; call it at the start, after the dry run, and
+    /// after every period that does not count.
     pub(super) fn arm(&self, statistics: &Statistics) {
         let spent = statistics.limited_time();
         self.stop.limit(self.options.time.map(|limit| limit.saturating_sub(spent)));
     }
 
-    /// The limit of runs (`-E`) is reached after `execs` runs.
+    /// Returns true if the limit of runs (`-E`) is reached after `execs` runs.
     pub(super) fn is_out_of_runs(&self, execs: u64) -> bool {
         self.options.execs.is_some_and(|limit| execs >= limit)
     }
 
-    /// Runs that are left after `execs` runs; at least 1.
+    /// Number of remaining runs after `execs` runs, at least 1.
     pub(super) fn runs_left(&self, execs: u64) -> usize {
         let left = self.options.execs.map(|limit| limit.saturating_sub(execs));
         left.map_or(usize::MAX, |left| usize::try_from(left).unwrap_or(usize::MAX).max(1))
     }
 
-    /// Why to stop now, if there is a reason.
+    /// Reason to stop now, if any.
     pub(super) fn stop_reason(
         &self,
         fuzzer: &Fuzzer<Mutators>,

@@ -1,7 +1,7 @@
-//! A campaign: the search and its surroundings, and the only place where they meet.
+//! A campaign: the only place where the search and its surroundings meet.
 //!
-//! Each part owns its data and has its file. `Campaign` joins them in three: the loop is here, `dry_run.rs` comes
-//! before it, and `door.rs` is what happens in and between its runs.
+//! Each part owns its data and has its own file. `Campaign` joins them in three files: this one has the loop,
+//! `dry_run.rs` what precedes it, and `door.rs` what happens in and between its runs.
 
 mod blocked;
 mod confirm;
@@ -55,8 +55,7 @@ use state::StateFiles;
 
 /// Runs a campaign to its end.
 ///
-/// `sinks` makes the consumers of events once the output folder is open; `control` says what is to be
-/// done meanwhile.
+/// `sinks` creates the consumers of events once the output folder is open; `control` has the sources of commands.
 pub fn run(
     options: Options,
     sinks: impl FnOnce(&OutputDir) -> Vec<Box<dyn EventSink>>,
@@ -66,7 +65,7 @@ pub fn run(
     campaign.fuzz()
 }
 
-/// Libraries that one note names.
+/// Maximum number of libraries named in one note.
 const MOST_LATE: usize = 4;
 
 /// One running instance.
@@ -75,17 +74,16 @@ struct Campaign {
     fuzzer: Fuzzer<Mutators>,
     /// The output folder, reports, numbers and limits.
     outside: Outside,
-    /// What the next process needs to know.
+    /// Files for the next process.
     state: StateFiles,
-    /// Finds of other fuzzers; None unless there may be others.
+    /// Finds of other fuzzers; None if there cannot be any.
     imports: Option<Imports>,
     /// Orders of clients; None without a control socket.
     orders: Option<Orders>,
 }
 
 impl Campaign {
-    /// Imports the seeds, then fuzzes until something says stop. The finds on disk are complete
-    /// whichever way it ends.
+    /// Imports the seeds, then fuzzes until a reason to stop. All finds are on disk whichever way it ends.
     fn fuzz(&mut self) -> Result<StopReason, CampaignError> {
         let mut stages = Stages::new();
         let result = match self.search(&mut stages) {
@@ -106,7 +104,7 @@ impl Campaign {
         })
     }
 
-    /// From the first seed to the reason of the end.
+    /// Runs the search from the first seed to the reason for its end.
     fn search(&mut self, stages: &mut Stages<Self>) -> Result<StopReason, CampaignError> {
         self.import_seeds(stages)?;
         self.note_unseen_code();
@@ -122,7 +120,7 @@ impl Campaign {
         let only = self.options.custom.killerbeez.only;
         let reason = if only { self.sequence(stages) } else { self.rounds(stages) }?;
         if self.options.sync.last {
-            // What has led here is no reason to leave these runs out.
+            // The reason for the end must not cut these runs.
             self.fuzzer.stop_on(None);
             self.import_all()?;
         }
@@ -132,8 +130,8 @@ impl Campaign {
         Ok(reason)
     }
 
-    /// With `-Q` blocks are found before the program runs: names the libraries that it loads later, and a program that it
-    /// executes.
+    /// Reports unseen code: with `-Q`, blocks are found before the program runs, so libraries that it loads later,
+    /// and a program that it executes, are not covered.
     fn note_unseen_code(&mut self) {
         let Self { options, fuzzer, outside, .. } = self;
         let seed = fuzzer.corpus.iter().find(|seed| !seed.disabled);
@@ -167,7 +165,7 @@ impl Campaign {
         }
     }
 
-    /// There are no more runs: whoever waits gets an answer, and what is known is written.
+    /// Ends the campaign after its last run: answers open orders and saves the state.
     fn end(&mut self, reason: StopReason, stages: &Stages<Self>) {
         let Self { fuzzer, outside, state, imports, orders, .. } = self;
         let limit = match reason {
@@ -180,15 +178,15 @@ impl Campaign {
                 "the {limit} limit was reached in the dry run, before all seeds were run"
             ));
         }
-        // What follows ends soon, whatever code of the user's it waits for.
+        // From here on, waits for user code are cut short.
         outside.statistics.end();
         outside.limits.stop.limit(Some(Duration::ZERO));
         outside.limits.stop.suspend_at_once();
         orders.iter_mut().for_each(|orders| orders.answer_remaining(outside));
-        // A find that could not be written is known to the judge already: the last state does not claim it.
+        // The judge already knows a find that could not be written, so its state is not saved.
         if reason != StopReason::Failed {
             imports.iter_mut().for_each(|imports| imports.note_positions(outside));
-            // Until they know what the earlier process knew, the file has that.
+            // Until the earlier process's data is restored, its file stays.
             if state.is_complete || state.has_known {
                 state.note_stages(stages, fuzzer);
             }
@@ -199,7 +197,7 @@ impl Campaign {
         self.report_end(reason);
     }
 
-    /// The last numbers.
+    /// Reports the last statistics.
     fn report_end(&mut self, reason: StopReason) {
         let Self { options, fuzzer, outside, .. } = self;
         let mut snapshot = outside.snapshot(fuzzer);
@@ -243,7 +241,7 @@ impl Campaign {
         }
     }
 
-    /// One picked seed's turn.
+    /// Runs the turn of one picked seed.
     fn turn(&mut self, id: SeedId, stages: &mut Stages<Self>) -> Result<(), CampaignError> {
         let Self { fuzzer, outside, .. } = self;
         outside.statistics.current = Some(id);
@@ -259,7 +257,7 @@ impl Campaign {
         Ok(())
     }
 
-    /// `--mutator-only`: everything that the module makes of the seed, in order.
+    /// `--mutator-only`: runs everything that the module generates from the seed, in order.
     fn sequence(&mut self, stages: &mut Stages<Self>) -> Result<StopReason, CampaignError> {
         let mut made = 0;
         loop {
@@ -280,7 +278,7 @@ impl Campaign {
                     return Ok(StopReason::Done);
                 }
                 Some(Reached::State(_)) => {}
-                // Without a state it would start over for ever.
+                // Without a state it would start over forever.
                 None if end == StageEnd::TurnOver => return Ok(StopReason::Done),
                 _ => return Err(CampaignError::MutatorFailed { name, made }),
             }

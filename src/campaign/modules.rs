@@ -1,5 +1,5 @@
-//! The state of a module that the user has named (`--mutator-state`), and the one seed of the sequential mode
-//! (`--mutator-only`), to which it belongs.
+//! The state of a module that the user named (`--mutator-state`), for the single seed of the sequential mode
+//! (`--mutator-only`).
 
 use std::ffi::CString;
 use std::fs;
@@ -20,13 +20,13 @@ pub(super) fn only_states(mutators: &mut Mutators) -> Option<&mut States> {
     mutators.states_mut().next()
 }
 
-/// The file with the module's state; without a path there is none.
+/// The file with the module's state, if a path was given.
 pub(super) struct ModuleFile {
     pub(super) path: Option<PathBuf>,
 }
 
 impl ModuleFile {
-    /// Hands the state to the module, if there is a file yet.
+    /// Passes the state to the module, if the file exists.
     pub(super) fn load(&self, mutators: &mut Mutators) -> Result<(), CampaignError> {
         if let Some(path) = &self.path
             && let Some(text) = read_state(path)?
@@ -48,12 +48,12 @@ impl ModuleFile {
     }
 }
 
-/// A module's state; None if there is no file yet.
+/// A module's state; None if the file does not exist.
 fn read_state(path: &Path) -> Result<Option<CString>, CampaignError> {
     let failed = |source| CampaignError::MutatorState { path: path.into(), source };
     match fs::read(path) {
         Ok(text) => {
-            // Files that were written by hand end with a line feed, C strings with a zero.
+            // Files written by hand end with a line feed, C strings with a NUL.
             let text = text.strip_suffix(b"\0").unwrap_or(&text).to_vec();
             CString::new(text).map(Some).map_err(|error| failed(error.into()))
         }

@@ -1,4 +1,4 @@
-//! What clients of the control socket want, done between two batches.
+//! Carries out orders from clients of the control socket, between two batches.
 
 use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
@@ -19,29 +19,29 @@ use crate::fleet::control::{
 use crate::mutators::Mutators;
 use crate::sys::stop::Stop;
 
-/// Orders that the threads of clients have delivered and that wait.
+/// Capacity of the queue from the clients' threads.
 const INBOX: usize = 256;
-/// Longest time for orders before the next batch has its turn.
+/// Maximum time for orders before the next batch.
 pub(super) const SLICE: Duration = Duration::from_millis(50);
-/// Comparisons in one answer.
+/// Maximum number of comparisons in one answer.
 const MOST_BLOCKERS: usize = 100;
-/// While paused, between two looks at signals.
+/// Interval between two checks of signals during a pause.
 const LOOK: Duration = Duration::from_millis(50);
 
-/// Orders that wait. What they have changed is counted in [`Statistics::control`].
+/// Pending orders. [`Statistics::control`] counts their effects.
 #[derive(Debug)]
 pub(super) struct Orders {
     inbox: Receiver<Incoming>,
-    /// Taken out of the inbox.
+    /// Orders taken out of the inbox.
     waiting: VecDeque<Incoming>,
-    /// Until the starting seeds have been run.
+    /// Inputs to run once the starting seeds have been run.
     inputs: VecDeque<Order>,
-    /// Some seeds are preferred until then.
+    /// End of the current preference of seeds.
     preferred_until: Option<Instant>,
 }
 
 impl Orders {
-    /// Begins to listen, unless there is nothing to listen to. A request to stop takes effect at once, whatever the
+    /// Starts listening, if there is a source of orders. A request to stop takes effect immediately, whatever the
     /// campaign is doing.
     pub(super) fn new(
         control: Vec<Control>,
@@ -66,10 +66,10 @@ impl Orders {
         Ok(Some(Self::from(inbox)))
     }
 
-    /// Whether there is something to do now. Costs next to nothing if there is not.
+    /// Returns true if an order can be handled now. Cheap if there is none.
     pub(super) fn are_due(&mut self, statistics: &Statistics) -> bool {
         self.waiting.extend(self.inbox.try_recv());
-        // A pause that was ordered before the first turn begins with it.
+        // A pause ordered before the first turn begins with that turn.
         let since_start = statistics.control.paused || !self.inputs.is_empty();
         if self.preferred_until.is_some_and(|until| Instant::now() >= until) {
             return true;
@@ -77,7 +77,7 @@ impl Orders {
         !self.waiting.is_empty() || (statistics.is_fuzzing() && since_start)
     }
 
-    /// The next that can be carried out now.
+    /// The next message that can be handled now.
     pub(super) fn next(&mut self, statistics: &mut Statistics) -> Option<Incoming> {
         let input = if statistics.is_fuzzing() { self.inputs.pop_front() } else { None };
         input.map(Incoming::Order).or_else(|| self.next_new(statistics))
@@ -89,7 +89,7 @@ impl Orders {
         Some(next)
     }
 
-    /// Ends a preference whose time is over.
+    /// Ends a preference whose time has passed.
     pub(super) fn end_preference(&mut self, fuzzer: &mut Fuzzer<Mutators>) {
         if self.preferred_until.is_some_and(|until| Instant::now() >= until) {
             self.preferred_until = None;
@@ -97,7 +97,7 @@ impl Orders {
         }
     }
 
-    /// The next while there is nothing else to do, if it comes in a moment.
+    /// The next message, or None after a short wait; call it while the campaign is paused.
     pub(super) fn wait_for_next(&mut self, statistics: &mut Statistics) -> Option<Incoming> {
         if let Some(next) = self.next(statistics) {
             return Some(next);
@@ -109,14 +109,14 @@ impl Orders {
             }
             Err(RecvTimeoutError::Timeout) => None,
             Err(RecvTimeoutError::Disconnected) => {
-                // Nobody is left who could say that it is to go on.
+                // No client is left that could resume the campaign.
                 statistics.control.paused = false;
                 None
             }
         }
     }
 
-    /// Carries out an order and answers it. An input that is to be run now is returned, and not answered yet.
+    /// Carries out an order and answers it. Returns an input that must be run now, unanswered.
     pub(super) fn carry_out(
         &mut self,
         incoming: Incoming,
@@ -155,7 +155,7 @@ impl Orders {
             Ok(Command::Ask(_)) => {
                 Err("questions are answered on a socket: --control SOCKET, or ffuzz mcp OUT".into())
             }
-            // It was asked for when it came.
+            // The stop was requested when the order arrived.
             Ok(Command::Stop) => Ok(Answer::Done),
         };
         answer(&order, result, outside);
@@ -188,7 +188,7 @@ impl Orders {
         Ok(Answer::Done)
     }
 
-    /// Nothing is carried out any more: whoever still waits for an answer gets one.
+    /// Answers all remaining orders, because none will be carried out.
     pub(super) fn answer_remaining(&mut self, outside: &mut Outside) {
         while let Some(next) = self
             .inputs

@@ -1,8 +1,8 @@
-//! What is around a [`Fuzzer`]: the folder that keeps its finds, what is reported of it, what is counted, and what
-//! ends it.
+//! The surroundings of a [`Fuzzer`]: output folder, reports, statistics and limits.
 //!
-//! Each of the four has its own file. What needs several of them is a method of [`Outside`]: storing finds (`keep.rs`)
-//! and starting inputs (`seeds.rs`), standing still (`wait.rs`), what mutators learn of files (`foreign.rs`).
+//! Each of the four has its own file. Operations on several of them are methods of [`Outside`]: storing finds
+//! (`keep.rs`) and starting inputs (`seeds.rs`), waiting (`wait.rs`), and announcing files to mutators
+//! (`foreign.rs`).
 
 use super::limits::Limits;
 use super::reports::Reports;
@@ -20,12 +20,12 @@ pub(super) struct Outside {
     pub(super) statistics: Statistics,
     pub(super) limits: Limits,
     pub(super) obstacles: Obstacles,
-    /// With which the names of finds end.
+    /// File extension of finds.
     pub(super) extension: Option<String>,
 }
 
 impl Outside {
-    /// Why to stop now, if there is a reason.
+    /// Reason to stop now, if any.
     pub(super) fn stop_reason(&self, fuzzer: &Fuzzer<Mutators>) -> Option<StopReason> {
         self.limits.stop_reason(fuzzer, &self.statistics)
     }
@@ -34,13 +34,13 @@ impl Outside {
         self.reports.warn(message);
     }
 
-    /// Starts the triage once there is something for it to look at.
+    /// Starts the triage once there are findings.
     pub(super) fn start_triage(&mut self) {
         let (crashes, hangs) = (self.statistics.saved_crashes, self.statistics.saved_hangs);
         self.reports.triage.iter_mut().for_each(|triage| triage.start_for(crashes, hangs));
     }
 
-    /// Reports the numbers if a moment has passed since the last time. True if it has.
+    /// Reports the statistics if a tick is due; returns true if it was.
     pub(super) fn tick_if_due(&mut self, fuzzer: &mut Fuzzer<Mutators>) -> bool {
         let is_due = self.reports.is_tick_due();
         if is_due {

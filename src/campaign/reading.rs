@@ -1,7 +1,8 @@
-//! Does the target look at its input at all? A forgotten `@@` costs a night otherwise.
+//! Tests whether the target reads its input at all; a forgotten `@@` would otherwise waste a night.
 //!
-//! Seeds that take different paths answer it. Where they do not, standard input tells by its offset, and
-//! a file by inputs that no parser takes for the same. Those runs are not judged: they are nobody's finds.
+//! Different paths of the seeds prove that it does. Otherwise the offset of standard input shows it or,
+//! for a file, inputs so different that no parser treats them alike. These runs are not judged and are no
+//! finds.
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
@@ -13,12 +14,12 @@ use crate::disk::output::setup::shell_line;
 use crate::engine::fuzzer::door::Door;
 use crate::exec::binary;
 
-/// A warning if the target seems not to read its input. To be asked for after the dry run.
+/// Warns if the target seems not to read its input; call it after the dry run.
 pub(super) fn warning<D: Door>(
     door: &mut D,
     options: &TargetOptions,
 ) -> Result<Option<String>, D::Error> {
-    // Of twins all but one are disabled.
+    // All but one of several seeds with the same path are disabled.
     let corpus = door.fuzzer().corpus.iter();
     let usable: Vec<_> = corpus.filter(|seed| seed.edges > 0 || !seed.disabled).collect();
     let Some(first) = usable.first() else { return Ok(None) };
@@ -36,7 +37,7 @@ pub(super) fn warning<D: Door>(
     })
 }
 
-/// No run has read its input.
+/// The warning that no run has read its input.
 fn not_read(target: &TargetOptions) -> String {
     let by = match &target.file {
         _ if names_place(target) => "the file given by @@".to_owned(),
@@ -70,7 +71,7 @@ fn names_place(target: &TargetOptions) -> bool {
     target.command.iter().any(|word| has_place(word))
 }
 
-/// The likely command line: `@@` where a single `@` or a file stands.
+/// Suggested command line: with `@@` where a single `@` or a file name is.
 fn with_file(command: &[OsString]) -> Option<Vec<OsString>> {
     let mut words = command.to_vec();
     let single = |word: &OsString| word == "@" || word.as_bytes().ends_with(b"=@");

@@ -1,4 +1,4 @@
-//! What is said of a campaign: its events, the log of FuzzFactory, and the warnings of target, mutators and triage.
+//! Reports of a campaign: its events, the log of FuzzFactory, and the warnings of target, mutators and triage.
 
 use std::cell::OnceCell;
 use std::time::{Duration, Instant};
@@ -16,22 +16,22 @@ use crate::engine::fuzzer::Fuzzer;
 use crate::event::{DomainGain, Event, EventBus, MOST_GAINS, Setup, Snapshot, StopReason};
 use crate::mutators::Mutators;
 
-/// At most five snapshots a second: a person reads no faster.
+/// Interval between two snapshots: at most five per second, because users read no faster.
 pub(super) const TICK: Duration = Duration::from_millis(200);
-/// With a large corpus they come less often: they take at most one part in this number of the time.
+/// Snapshots take at most 1/N of the time, so they are rarer with a large corpus.
 const TICK_SHARE: u32 = 100;
 
-/// Everything that is reported to people and programs.
+/// Everything that is reported to users and programs.
 pub(super) struct Reports {
     pub(super) bus: EventBus,
     pub(super) log: FuzzFactoryLog,
-    /// Read from the target's files when the first name is asked for.
+    /// Names of keys, read from the target's files on first use.
     names: OnceCell<KeyNames>,
     pub(super) blocked: Blocked,
     cuts: Cuts,
-    /// The triage of crashes; None if it is switched off.
+    /// Triage of crashes; None if it is switched off.
     pub(super) triage: Option<Follower>,
-    /// What is fuzzed, by whom and how, as far as it never changes.
+    /// Constant facts: target, worker and options.
     setup: Setup,
     wanted: Wanted,
     last_tick: Instant,
@@ -69,13 +69,13 @@ impl Reports {
         self.bus.send(&Event::Notice { message });
     }
 
-    /// What the keys of the target stand for.
+    /// Names of the target's keys.
     fn names(&self, fuzzer: &Fuzzer<Mutators>) -> &KeyNames {
         let read = || KeyNames::new(fuzzer.target().domains(), fuzzer.target().sites());
         self.names.get_or_init(read)
     }
 
-    /// Reports what the user should know of the target, the mutators and the triage.
+    /// Reports notes about the target, the mutators and the triage.
     pub(super) fn report_notes(&mut self, fuzzer: &mut Fuzzer<Mutators>) {
         if let Some(reason) = fuzzer.take_restart() {
             self.bus.send(&Event::TargetRestarted { reason });
@@ -90,7 +90,7 @@ impl Reports {
         }
     }
 
-    /// A moment has passed since the last tick.
+    /// Returns true if the interval since the last tick has passed.
     pub(super) fn is_tick_due(&self) -> bool {
         self.last_tick.elapsed() >= self.tick_pause
     }
@@ -112,7 +112,7 @@ impl Reports {
         self.tick_pause = TICK.max((self.last_tick - start) * TICK_SHARE);
     }
 
-    /// All numbers of this moment: the groups that `statistics/snapshot.rs` fills.
+    /// Collects the current statistics in the groups that `statistics/snapshot.rs` fills.
     pub(super) fn snapshot(
         &mut self,
         fuzzer: &Fuzzer<Mutators>,
@@ -146,12 +146,12 @@ impl Reports {
         snapshot
     }
 
-    /// Where a key is in the sources; empty if that is not known.
+    /// Source position of a key; empty if unknown.
     pub(super) fn place(&self, fuzzer: &Fuzzer<Mutators>, key: u32) -> String {
         self.names(fuzzer).place(key).unwrap_or_default()
     }
 
-    /// Writes the rest of the log, and waits for the triage as long as the reason of the end allows.
+    /// Writes the rest of the log, and waits for the triage as long as the reason for the end allows.
     pub(super) fn finish(&mut self, fuzzer: &mut Fuzzer<Mutators>, reason: StopReason) {
         self.report_notes(fuzzer);
         if let Err(error) = self.log.flush() {
@@ -161,7 +161,7 @@ impl Reports {
         self.report_notes(fuzzer);
     }
 
-    /// What a waypoint brought, by domain.
+    /// Gains of a waypoint, by domain.
     pub(super) fn domain_gains(
         &self,
         fuzzer: &Fuzzer<Mutators>,
@@ -183,7 +183,7 @@ impl Reports {
         gained.take(MOST_GAINS).collect()
     }
 
-    /// Writes to the log what a run has moved. A key's name stands in front of its first update.
+    /// Logs the gains of a run. A key's name precedes its first update.
     pub(super) fn log_gains(&mut self, fuzzer: &Fuzzer<Mutators>, gains: &[KeyGain]) {
         for gain in gains {
             if self.log.meets(gain.key) {
@@ -194,7 +194,7 @@ impl Reports {
         }
     }
 
-    /// Writes to the log that a seed, whose file is in `output`, was added with these gains.
+    /// Logs a new seed, whose file is in `output`, with its gains.
     pub(super) fn log_seed(
         &mut self,
         fuzzer: &Fuzzer<Mutators>,

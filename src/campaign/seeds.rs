@@ -1,5 +1,5 @@
-//! The files that a campaign starts from, those of a folder or the queue of an earlier process: listed, and stored in
-//! the queue.
+//! Lists the starting inputs of a campaign, from a folder or the queue of an earlier process, and stores them in the
+//! queue.
 
 use std::collections::HashSet;
 use std::fs;
@@ -17,9 +17,9 @@ use crate::engine::mutate::MAX_INPUT;
 use crate::mutators::Mutators;
 use crate::sys::file;
 
-/// Folder of the instance for the files of an archive.
+/// Folder of the instance for files unpacked from an archive.
 const UNPACKED: &str = ".unpacked-seeds";
-/// Entries that may be missing in a queue: a name of somebody's own is no reason to reserve memory for more.
+/// Maximum number of missing entries in a queue, so that a forged name cannot reserve much memory.
 const MOST_GAPS: u32 = 1 << 20;
 
 /// A starting input before it has an id.
@@ -28,18 +28,18 @@ pub(super) struct Start {
     pub(super) name: String,
     /// Set if the file already lies in the queue under this id.
     pub(super) id: Option<SeedId>,
-    /// It lies in the queue, under whatever name.
+    /// True if it lies in the queue, under any name.
     pub(super) queued: bool,
 }
 
 impl Start {
-    /// A file from elsewhere.
+    /// A file from outside the queue.
     fn new(path: PathBuf) -> Self {
         let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
         Self { path, name, id: None, queued: false }
     }
 
-    /// A power failure may leave a name without its bytes.
+    /// Returns true for an empty file: a power failure may leave a name without content.
     pub(super) fn is_empty(&self) -> bool {
         fs::metadata(&self.path).is_ok_and(|data| data.len() == 0)
     }
@@ -56,13 +56,13 @@ pub(super) struct Stored {
     pub(super) name: String,
     pub(super) path: PathBuf,
     pub(super) data: Vec<u8>,
-    /// The user's file,
+    /// Path of the user's file.
     pub(super) from: PathBuf,
-    /// and its size, if it is too large to be taken as a whole.
+    /// Size of the user's file, if it was too large to be read completely.
     cut: Option<u64>,
 }
 
-/// What the campaign starts from, in the order of the ids.
+/// Starting inputs of the campaign, by id.
 pub(super) fn list(
     input: &Input,
     state: &State,
@@ -82,7 +82,7 @@ pub(super) fn list(
     Ok(files.into_iter().map(Start::new).collect())
 }
 
-/// The folder that has the seeds: a queue, what is in an archive, or the folder itself.
+/// The folder with the seeds: a queue, an unpacked archive, or the given folder itself.
 fn folder_of(given: &Path, outside: &Outside) -> Result<PathBuf, CampaignError> {
     let queue = given.join("queue");
     if queue.is_dir() {
@@ -96,12 +96,12 @@ fn folder_of(given: &Path, outside: &Outside) -> Result<PathBuf, CampaignError> 
     Ok(folder)
 }
 
-/// Removes what was unpacked, once its files are in the queue.
+/// Removes unpacked files once they are in the queue.
 pub(super) fn remove_unpacked(outside: &Outside) {
     let _ = fs::remove_dir_all(outside.output.instance_dir().join(UNPACKED));
 }
 
-/// Leaves out what has the name of an entry and is none: a FIFO, a device, a link to nowhere.
+/// Removes entries that are no files, such as a FIFO, a device or a dangling link.
 pub(super) fn only_files(
     mut files: Vec<(String, PathBuf)>,
     outside: &mut Outside,
@@ -119,7 +119,7 @@ pub(super) fn only_files(
     files
 }
 
-/// Adds the seeds that an earlier process was killed before it had them in the queue.
+/// Adds seeds that a killed process had not yet stored in the queue.
 fn add_unfinished(starts: &mut Vec<Start>, outside: &mut Outside) {
     let Some(dir) = outside.output.unfinished_source() else { return };
     let mut files = Vec::new();
@@ -141,8 +141,8 @@ fn add_unfinished(starts: &mut Vec<Start>, outside: &mut Outside) {
 }
 
 impl Outside {
-    /// Puts a file into the queue, under the number `next` unless it is there already. `separator`: of messages, if the
-    /// file is a session.
+    /// Stores a file in the queue, under the number `next` unless it is there already. `separator`: of messages, if
+    /// the file is a session.
     pub(super) fn store_start(
         &mut self,
         fuzzer: &mut Fuzzer<Mutators>,
@@ -175,7 +175,7 @@ impl Outside {
             self.write(fuzzer, |output| output.save_seed(&name, &data))?
         };
         if start.queued && !resumed {
-            // It has got another name.
+            // The entry was renamed.
             let _ = fs::remove_file(&start.path);
         }
         let data = self.announce_file(fuzzer, &path, None, data);
@@ -198,7 +198,7 @@ impl Outside {
     }
 }
 
-/// Entries of a queue, by number. What has no number of its own, because somebody put it there, comes last.
+/// Entries of a queue, by number. Files without a number of their own, which somebody added, come last.
 fn queue_starts(mut files: Vec<(String, PathBuf)>, state: &State) -> Vec<Start> {
     let known: HashSet<&str> = state.seeds.iter().map(|seed| &*seed.name).collect();
     files.sort_by_key(|(name, _)| {
@@ -219,15 +219,15 @@ fn queue_starts(mut files: Vec<(String, PathBuf)>, state: &State) -> Vec<Start> 
     own
 }
 
-/// Seeds that there will be: missing numbers keep their places.
+/// Number of seeds of the corpus; missing numbers keep their places.
 pub(super) fn corpus_of(starts: &[Start]) -> usize {
     let last = starts.iter().filter_map(|start| start.id).max();
     let other = starts.iter().filter(|start| start.id.is_none()).count();
     last.map_or(0, |last| last.index() + 1) + other
 }
 
-/// Files in order of their names, folders recursed into; hidden ones, README.txt and empty files
-/// are left out, and so are links to folders, which may lead in a circle.
+/// Collects files by name, including those in subfolders. Skips hidden files, README.txt, empty files, and links to
+/// folders, which may form a cycle.
 pub fn collect_files(dir: &Path, files: &mut Vec<PathBuf>) -> Result<(), CampaignError> {
     let unreadable = |path: &Path| {
         let path = path.to_owned();
@@ -253,7 +253,7 @@ pub fn collect_files(dir: &Path, files: &mut Vec<PathBuf>) -> Result<(), Campaig
     Ok(())
 }
 
-/// The first MiB of a file, however long it is.
+/// Reads at most the first MiB of a file.
 pub fn read_limited(path: &Path) -> std::io::Result<Vec<u8>> {
     file::patiently(|| file::read(path, MAX_INPUT as u64))
 }

@@ -1,5 +1,4 @@
-//! Going on where an earlier process of the campaign stopped, without running the queue once more: what is written
-//! for the next process, and taken up by it.
+//! Saves what the next process needs to continue the campaign without running the queue again, and restores it.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::ffi::OsString;
@@ -22,14 +21,14 @@ use crate::engine::stage::{Kept, Saved, Stages};
 use crate::exec::binary;
 use crate::mutators::Mutators;
 
-/// Number of values of a domain that are stored with their places.
+/// Maximum number of values of a domain that are stored with their places.
 const MOST_RECORDS: usize = 256;
 
 /// Queue entries that need not be run, by name.
 pub(super) type Known = HashMap<String, KnownSeed>;
 
-/// What results of runs depend on: the program's bytes, its arguments and variables, its maps.
-/// `watched`: domains are judged.
+/// Hash of everything that determines the results of runs: the program's content, its arguments and variables, its
+/// maps. `watched`: domains are judged.
 fn fingerprint(options: &TargetOptions, target: &dyn TargetInfo, watched: bool) -> u64 {
     let mut hasher = DefaultHasher::new();
     let program = options.command.first().map(OsString::as_os_str).unwrap_or_default();
@@ -48,7 +47,7 @@ fn hash_of(data: &[u8]) -> u64 {
     hasher.finish()
 }
 
-/// Entries that the state knows, and that are not in the queue as they were.
+/// Number of entries that the state knows and that are missing or empty in the queue.
 fn lost_entries(state: &State, queue: &[Start]) -> usize {
     let there: HashSet<&str> =
         queue.iter().filter(|start| !start.is_empty()).map(|start| &*start.name).collect();
@@ -58,20 +57,20 @@ fn lost_entries(state: &State, queue: &[Start]) -> usize {
 
 /// The files for the next process: `state.json`, and those that the user has named.
 pub(super) struct StateFiles {
-    /// What results of runs depend on, see [`fingerprint`].
+    /// Hash of what determines the results of runs, see [`fingerprint`].
     fingerprint: u64,
-    /// All starting seeds are in the corpus.
+    /// True if all starting seeds are in the corpus.
     pub(super) is_complete: bool,
-    /// All that an earlier process knew of seeds is in the corpus: the state may be written, although others have not run
-    /// yet.
+    /// True if all seed data of an earlier process is in the corpus: the state may be saved, although other seeds
+    /// have not run yet.
     pub(super) has_known: bool,
     last_saved: Instant,
-    /// Between two times of writing.
+    /// Minimum interval between two saves.
     interval: Duration,
     pub(super) coverage: CoverageFiles,
     pub(super) module: ModuleFile,
-    /// What stages know: of the earlier process until they have taken it up, then as of the end of a turn. The file may be
-    /// written while one of them is at work.
+    /// State of the stages: that of the earlier process until they have restored it, then that of the end of a turn,
+    /// because the file may be written while a stage is working.
     stages: Saved,
     noted: Instant,
 }
@@ -92,13 +91,13 @@ impl StateFiles {
         }
     }
 
-    /// Between two turns: what stages know, for the next time of writing.
+    /// Notes the state of the stages for the next save; call it between two turns.
     pub(super) fn note_stages(&mut self, stages: &Stages<Campaign>, fuzzer: &Fuzzer<Mutators>) {
         self.noted = Instant::now();
         self.stages = stages.save(fuzzer);
     }
 
-    /// The same if it is time for that.
+    /// Calls [`Self::note_stages`] if it is due.
     pub(super) fn note_stages_if_due(
         &mut self,
         stages: &Stages<Campaign>,
@@ -109,7 +108,7 @@ impl StateFiles {
         }
     }
 
-    /// Stages take up what an earlier process knew; `ids`: the seeds that are as they were.
+    /// Restores the stages from an earlier process; `ids` are the unchanged seeds.
     pub(super) fn restore_stages(
         &mut self,
         stages: &mut Stages<Campaign>,
@@ -126,12 +125,12 @@ impl StateFiles {
         self.note_stages(stages, fuzzer);
     }
 
-    /// What an earlier process left. A damaged file costs time, not finds: the queue has them all.
+    /// Loads the state of an earlier process. A damaged file costs time, but no finds: the queue has them all.
     pub(super) fn load(&self, fuzzer: &Fuzzer<Mutators>, outside: &mut Outside) -> State {
         let edges = fuzzer.target().map_size();
         let keys = fuzzer.judge().aggregates().values().len();
         let flaw = match outside.output.load_state() {
-            // Of another target only statistics are taken up.
+            // For another target only the statistics are used.
             Ok(state) if state.target != self.fingerprint => return state,
             Ok(state) => match state.flaw_for(edges, keys) {
                 None => return state,
@@ -143,8 +142,8 @@ impl StateFiles {
         State::default()
     }
 
-    /// Takes up the state of an earlier process; what it knew of single seeds is returned. What it learned from
-    /// entries that are gone is not known any more: they have to be found again.
+    /// Restores the state of an earlier process, and returns its data about single seeds. Coverage of entries that
+    /// are gone is dropped, because they have to be found again.
     pub(super) fn take_up(
         &mut self,
         state: State,
@@ -153,7 +152,7 @@ impl StateFiles {
         outside: &mut Outside,
     ) -> Known {
         outside.statistics.recall(&state.counters, &mut fuzzer.progress);
-        // The time limit follows from it.
+        // The time limit is derived from it.
         let slowest = std::mem::take(&mut fuzzer.progress.slowest);
         if state.target != self.fingerprint {
             if state.target != 0 {
@@ -172,13 +171,13 @@ impl StateFiles {
         fuzzer.recall(&state.judge);
         fuzzer.recall_blockers(state.blockers);
         self.stages = state.stages;
-        // Numbers from here on are those of findings that the state has not seen.
+        // Larger numbers belong to findings that the state does not contain.
         outside.statistics.saved_crashes = state.counters.saved_crashes;
         outside.statistics.saved_hangs = state.counters.saved_hangs;
         state.seeds.into_iter().map(|seed| (seed.name.clone(), seed)).collect()
     }
 
-    /// To be called now and then, between two batches: what was made was run by then.
+    /// Saves the state if it is due; call it between two batches, when every generated input has run.
     pub(super) fn save_if_due(&mut self, fuzzer: &mut Fuzzer<Mutators>, outside: &mut Outside) {
         if self.last_saved.elapsed() >= self.interval {
             self.save(fuzzer, outside);
@@ -188,7 +187,7 @@ impl StateFiles {
     pub(super) fn save(&mut self, fuzzer: &mut Fuzzer<Mutators>, outside: &mut Outside) {
         self.last_saved = Instant::now();
         self.coverage.save(fuzzer, outside);
-        // Until then the file of the earlier process is the better one.
+        // Until then, the file of the earlier process is more complete.
         if self.is_complete || self.has_known {
             if let Err(error) = outside.restore_queue(fuzzer) {
                 outside.warn(error.to_string());
@@ -203,12 +202,12 @@ impl StateFiles {
         }
     }
 
-    /// What the next process needs to know, beside the queue.
+    /// The state for the next process, in addition to the queue.
     fn state(&self, fuzzer: &mut Fuzzer<Mutators>, outside: &Outside) -> State {
         let claims = fuzzer.scheduler.claims();
         let seed = |seed: &Seed| KnownSeed {
             name: seed.name.clone(),
-            // One that was not calibrated, because the end came, is run again.
+            // A seed that was not calibrated, because the campaign ended, is run again.
             hash: if seed.exec_us > 0 || seed.disabled { hash_of(&seed.data) } else { 0 },
             exec_us: seed.exec_us,
             path_hash: seed.path_hash,
@@ -235,7 +234,7 @@ impl StateFiles {
     }
 }
 
-/// The best values of each domain with their places.
+/// Best values of each domain with their places.
 fn records(fuzzer: &Fuzzer<Mutators>, outside: &Outside) -> Vec<BestValue> {
     let aggregates = fuzzer.judge().aggregates();
     let of_domain = |(index, domain): (usize, &Domain)| {
@@ -254,7 +253,7 @@ fn records(fuzzer: &Fuzzer<Mutators>, outside: &Outside) -> Vec<BestValue> {
     aggregates.domains().iter().enumerate().flat_map(of_domain).collect()
 }
 
-/// Puts a seed into the corpus as it was. False if it is not the one that was known.
+/// Adds a seed to the corpus with its known data; false if its content has changed.
 pub(super) fn adopt(fuzzer: &mut Fuzzer<Mutators>, seed: &Seed, known: &KnownSeed) -> bool {
     if known.hash != hash_of(&seed.data) {
         return false;
@@ -263,7 +262,7 @@ pub(super) fn adopt(fuzzer: &mut Fuzzer<Mutators>, seed: &Seed, known: &KnownSee
     let len = u32::try_from(seed.data.len()).unwrap_or(u32::MAX);
     fuzzer.corpus.add(Seed {
         exec_us: known.exec_us,
-        // The state has the mean alone.
+        // The state only contains the mean.
         quickest_us: known.exec_us,
         path_hash: known.path_hash,
         edges: known.edges,

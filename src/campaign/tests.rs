@@ -108,10 +108,10 @@ fn seed_folder(seeds: &[&[u8]]) -> tempfile::TempDir {
     dir
 }
 
-/// Runs in which a campaign with the fixed seed matches all letters.
+/// Number of runs in which a campaign with the fixed seed matches all letters.
 const TO_THE_TOP: u64 = 400_000;
 
-/// Each letter of MAGIC that matches is one more edge; all of them crash.
+/// A target in which each matching letter of MAGIC is one more edge, and all of them crash.
 fn letters() -> FakeExecutor {
     const MAGIC: &[u8] = b"FUZ!";
     FakeExecutor::new(16, vec![], |input, edges, _| {
@@ -131,7 +131,7 @@ fn names(dir: &Path) -> Vec<String> {
     names
 }
 
-/// Names without the wall clock.
+/// Names without the wall time.
 fn timeless(names: &[String]) -> Vec<String> {
     let keep = |name: &String| {
         let fields: Vec<_> = name.split(',').filter(|field| !field.starts_with("time:")).collect();
@@ -162,7 +162,7 @@ fn coverage_leads_to_the_crash_and_a_fixed_seed_repeats_it() {
     assert_eq!(timeless(&crashes), timeless(&crashes_again));
 }
 
-/// One key: the first byte's value, without any new edge.
+/// A target with one key, the first byte's value, without any new edge.
 fn first_byte() -> FakeExecutor {
     let name = "byte".to_owned();
     let domain = Domain { name, start: 0, size: 4, reducer: Reducer::Max, initial: 0 };
@@ -271,7 +271,7 @@ fn a_slow_input_gets_a_second_chance_before_it_is_a_hang() {
         }
         edges[1] = 1;
         runs_of_h += 1;
-        // The first run is out of time, the patient one crashes.
+        // The first run times out, and the patient one crashes.
         if runs_of_h == 1 { ExitKind::Hang } else { ExitKind::Crash { signal: 11 } }
     });
     let (mut campaign, _) = campaign(options(dir.path(), DomainMode::Off, 5_000), executor);
@@ -280,7 +280,8 @@ fn a_slow_input_gets_a_second_chance_before_it_is_a_hang() {
     assert_eq!(names(&dir.path().join("out/crashes")).len(), 1);
 }
 
-/// What is new lies behind an 'h'. The first run of one takes too long, the second one `then`.
+/// New coverage requires an 'h'. The first run of such an input takes too long, the second one
+/// takes `then`.
 fn found_behind_a_hang(then: Duration) -> usize {
     let dir = seed_folder(&[b"x"]);
     let (quick, mut runs_of_h) = (Duration::from_micros(100), 0);
@@ -308,9 +309,9 @@ fn found_behind_a_hang(then: Duration) -> usize {
 
 #[test]
 fn what_a_dropped_timeout_has_shown_stays_new() {
-    // It was the machine.
+    // The machine was slow.
     assert_eq!(found_behind_a_hang(Duration::from_millis(1)), 2);
-    // Too slow for a seed; the next input that gets there is not.
+    // Too slow for a seed; the next input with this coverage is not.
     assert_eq!(found_behind_a_hang(Duration::from_millis(500)), 2);
 }
 
@@ -323,7 +324,7 @@ fn a_crash_of_the_confirming_run_is_kept() {
         let run = first.observe(input).unwrap();
         edges.copy_from_slice(run.edges);
         values.copy_from_slice(run.dsf.values);
-        // The second time it crashes.
+        // It crashes the second time.
         let again = values[2] > 0x10 && values[2] == best;
         best = values[2];
         if again { ExitKind::Crash { signal: 11 } } else { ExitKind::Ok }
@@ -333,7 +334,7 @@ fn a_crash_of_the_confirming_run_is_kept() {
     assert_eq!(names(&dir.path().join("out/crashes")).len(), 1);
 }
 
-/// Goes on for a few runs; number of edges that are known then.
+/// Resumes for a few runs; returns the number of known edges.
 fn resume(root: &Path, executor: FakeExecutor) -> (u64, Recorder) {
     let resumed = Options { input: Input::Resume, ..options(root, DomainMode::Off, 1) };
     let (mut campaign, recorder) = campaign(resumed, executor);
@@ -453,7 +454,7 @@ fn timeouts_take_a_share_of_the_time() {
     assert!((3..=5).contains(&saved), "{saved}: three seconds and a tenth of next to nothing");
     let warned = |event: &Event| matches!(event, Event::Warning { message } if message.contains("AFL_HANG_TMOUT"));
     assert!(recorder.0.borrow().iter().any(warned));
-    // With time they are run again.
+    // With more time they are run again.
     campaign.outside.limits.options.execs = None;
     campaign.outside.statistics.started -= Duration::from_secs(60);
     campaign.look_around().unwrap();
@@ -461,7 +462,7 @@ fn timeouts_take_a_share_of_the_time() {
     assert!((saved + 5..=saved + 8).contains(&later), "{later}");
 }
 
-/// Every input is cut in a new way, and hangs when it is run again.
+/// Every input is cut in a new way, and hangs when repeated.
 #[test]
 fn cut_runs_are_no_timeouts_and_are_run_again_within_the_share() {
     let dir = seed_folder(&[b"a"]);
@@ -488,7 +489,7 @@ fn cut_runs_are_no_timeouts_and_are_run_again_within_the_share() {
     campaign.fuzz().unwrap();
     let statistics = &campaign.outside.statistics;
     assert!(statistics.cut_runs > 50, "{}", statistics.cut_runs);
-    // The share grows with the time that a busy machine takes.
+    // The share grows with the time of a busy machine.
     assert!(statistics.saved_hangs < 25, "{}", statistics.saved_hangs);
     let warned = |event: &Event| matches!(event, Event::Warning { message } if message.contains("AFL_HANG_TMOUT"));
     assert!(!recorder.0.borrow().iter().any(warned), "a cut run is no timeout");

@@ -1,4 +1,4 @@
-//! Standing still: the one way in which a campaign waits for what will be there later, and what ends it.
+//! Waiting: the only way in which a campaign waits for a resource, and the conditions that end the wait.
 
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
@@ -11,24 +11,24 @@ use crate::engine::fuzzer::Fuzzer;
 use crate::mutators::Mutators;
 use crate::sys::file;
 
-/// Between two looks at signals and limits.
+/// Interval between two checks of signals and limits.
 const LOOK: Duration = Duration::from_millis(50);
-/// Between two attempts to write to a full disk.
+/// Interval between two attempts to write to a full disk.
 const RETRY: Duration = Duration::from_secs(1);
-/// A disk that is full again within this time is still the same pause.
+/// Maximum time between two full-disk errors that count as one pause.
 const SAME_PAUSE: Duration = Duration::from_secs(10);
 
-/// The same for an error that may pass.
+/// Maximum time between two transient errors that count as one.
 const SAME_ERROR: Duration = Duration::from_millis(500);
 
-/// What the campaign had to wait for last.
+/// Last reasons for waiting.
 #[derive(Debug, Default)]
 pub(super) struct Obstacles {
     full_disk: Option<Pause>,
     passing_error: Option<Pause>,
 }
 
-/// An obstacle: since when it is there, and when it was last.
+/// An obstacle: its start, and its last occurrence.
 #[derive(Clone, Copy, Debug)]
 struct Pause {
     since: Instant,
@@ -36,8 +36,8 @@ struct Pause {
 }
 
 impl Outside {
-    /// Writes a find. An error that may pass is tried again for some seconds; a full disk pauses the campaign
-    /// until there is room. Both end when the campaign is to end.
+    /// Writes a find. Retries a transient error for some seconds; pauses the campaign on a full disk until there is
+    /// room. Both end when the campaign must end.
     pub(super) fn write(
         &mut self,
         fuzzer: &mut Fuzzer<Mutators>,
@@ -65,15 +65,15 @@ impl Outside {
         }
     }
 
-    /// After a run that failed so. `Ok`: it is to be tried again. An input for which there was no room is
-    /// lost with a campaign that is to end: it was not run.
+    /// Handles a failed run; `Ok` means to retry it. If the campaign must end, an input without room is lost, because
+    /// it was not run.
     pub(super) fn wait_after(
         &mut self,
         fuzzer: &mut Fuzzer<Mutators>,
         error: RunError,
     ) -> Result<(), CampaignError> {
         if !matches!(error, RunError::Interrupted) && self.restore_folder(fuzzer)? {
-            // The target reads its input there.
+            // The target reads its input from that folder.
             return Ok(());
         }
         match error {
@@ -84,7 +84,7 @@ impl Outside {
         }
     }
 
-    /// False if the error has not passed for some seconds, or the campaign is to end.
+    /// Waits a moment; false if the error has lasted for some seconds, or the campaign must end.
     fn pause_for_a_moment(&mut self, fuzzer: &mut Fuzzer<Mutators>, cause: &str) -> bool {
         let earlier = self.obstacles.passing_error;
         let earlier = earlier.filter(|error| error.last.elapsed() < SAME_ERROR);
@@ -97,7 +97,7 @@ impl Outside {
         goes_on
     }
 
-    /// False if the campaign is to end.
+    /// Waits for room; false if the campaign must end.
     fn pause_for_room(&mut self, fuzzer: &mut Fuzzer<Mutators>, cause: &str) -> bool {
         let now = Instant::now();
         let earlier = self.obstacles.full_disk.filter(|full| full.last.elapsed() < SAME_PAUSE);
@@ -110,7 +110,7 @@ impl Outside {
         goes_on
     }
 
-    /// Waits for so long; false, and at once, if the campaign is to end.
+    /// Waits for `time`; returns false immediately if the campaign must end.
     fn stand_still(&mut self, fuzzer: &mut Fuzzer<Mutators>, time: Duration) -> bool {
         let end = Instant::now() + time;
         loop {
@@ -123,12 +123,12 @@ impl Outside {
             }
             std::thread::sleep(left.min(LOOK));
             self.suspend_if_asked();
-            // No state is written: it would claim what could not be.
+            // No state is saved: it would contain finds that could not be written.
             self.tick_if_due(fuzzer);
         }
     }
 
-    /// Stops this process for as long as Ctrl-Z wants it. That time does not count.
+    /// Suspends this process for Ctrl-Z, and excludes that time.
     pub(super) fn suspend_if_asked(&mut self) {
         let suspended = self.limits.stop.suspend();
         if !suspended.is_zero() {
@@ -137,8 +137,8 @@ impl Outside {
         }
     }
 
-    /// Leaves out a pause by command, in which this process was suspended for a part of the time. Of the limits, that
-    /// time counts for `-V` alone.
+    /// Excludes a pause by command, during which this process was suspended for the time `suspended`. Among the
+    /// limits, only `-V` counts the pause.
     pub(super) fn leave_out_pause(&mut self, time: Duration, suspended: Duration) {
         self.statistics.leave_out_pause(time, suspended);
         self.limits.arm(&self.statistics);

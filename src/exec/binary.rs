@@ -21,19 +21,19 @@ pub struct Traits {
     pub instrumented: bool,
     pub persistent: bool,
     pub deferred: bool,
-    /// A loop of `ffuzz-cc`: by hand it takes the inputs before its own that a variable names.
+    /// Persistent loop of `ffuzz-cc`: started by hand, it first runs the inputs that a variable names.
     pub replays: bool,
-    /// A program of `ffuzz-cc`, of this version or another one.
+    /// Built by `ffuzz-cc`, of any version.
     pub takes_channel: bool,
-    /// A harness with the driver of AFL++: by hand it runs the files on its command line.
+    /// Harness with AFL++'s driver: started by hand, it runs the files on its command line.
     pub runs_files: bool,
-    /// A harness with the driver of `ffuzz-cc`.
+    /// Harness with the driver of `ffuzz-cc`.
     pub is_harness: bool,
-    /// A loop of AFL++ 4.20 or newer: it goes on only below a fork server, which is greeted first.
+    /// Persistent loop of AFL++ 4.20 or newer, which needs the fork server's handshake to continue.
     pub greets: bool,
     /// Linked with a sanitizer runtime.
     pub sanitizer: bool,
-    /// Linked with ThreadSanitizer, which has a thread of its own in each process.
+    /// Linked with ThreadSanitizer, which runs a thread of its own in each process.
     pub thread_sanitizer: bool,
     /// Kind of a program that is not instrumented; the remedy depends on it.
     pub kin: Kin,
@@ -44,9 +44,9 @@ pub struct Traits {
 pub enum Kin {
     #[default]
     Plain,
-    /// A harness with the driver of libFuzzer, or another one for it.
+    /// Harness with the driver of libFuzzer or a compatible one.
     LibFuzzer,
-    /// The interpreter.
+    /// The Python interpreter.
     Python,
     Go,
 }
@@ -81,7 +81,8 @@ pub fn locate(program: &OsStr, search_path: Option<&OsStr>) -> Result<PathBuf, T
         .ok_or_else(|| TargetError::NotFound { program: program.into() })
 }
 
-/// Reads the file: checks that it is a program for this machine, or for any if it is emulated, and collects its markers.
+/// Reads the file and collects its markers; fails if it is no program for this machine (any machine if
+/// `is_emulated`).
 pub fn inspect(path: &Path, is_emulated: bool) -> Result<Traits, TargetError> {
     let unreadable = |source| TargetError::Unreadable { path: path.into(), source };
     let data = fs::metadata(path).map_err(unreadable)?;
@@ -115,11 +116,11 @@ pub fn inspect(path: &Path, is_emulated: bool) -> Result<Traits, TargetError> {
     })
 }
 
-/// In the `main` that `-fsanitize=fuzzer` links: AFL++'s, and ours.
+/// Markers of the `main` that `-fsanitize=fuzzer` links: AFL++'s driver and ours.
 const DRIVER: &[u8] = b"AFL_DRIVER_CLOSE_FD_MASK\0";
 const OWN_DRIVER: &[u8] = b"##FFUZZ_HARNESS##\0";
 
-/// Whether a program has a harness for libFuzzer and a `main` of its own, which may not call it.
+/// Returns true if a program has a libFuzzer harness and a `main` of its own, which may not call the harness.
 #[must_use]
 pub fn has_harness_beside_main(program: &OsStr, search_path: Option<&OsStr>) -> bool {
     let content = locate(program, search_path).ok().and_then(|path| fs::read(path).ok());
@@ -128,35 +129,36 @@ pub fn has_harness_beside_main(program: &OsStr, search_path: Option<&OsStr>) -> 
     contains(&content, b"LLVMFuzzerTestOneInput\0") && !has_driver
 }
 
-/// Whether a program has the `main` of `runtime/driver`, which takes libFuzzer's command lines.
+/// Returns true if a program has the `main` of `runtime/driver`, which accepts libFuzzer's command lines.
 #[must_use]
 pub fn has_driver(program: &Path) -> bool {
     fs::read(program).is_ok_and(|content| contains(&content, OWN_DRIVER))
 }
 
-/// Whether `ffuzz-cc` has built a program: its runtime looks for a channel, of this version or another one.
+/// Returns true if any version of `ffuzz-cc` built the program: its runtime looks for a channel.
 pub(super) fn takes_channel(program: &[u8]) -> bool {
     contains(program, b"FFUZZ_CHANNEL\0")
 }
 
-/// Whether a library was linked by `ffuzz-cc`: the program's runtime has its maps (`runtime/stub.c`).
+/// Returns true if `ffuzz-cc` linked the library, which needs the maps of the program's runtime
+/// (`runtime/stub.c`).
 pub(super) fn needs_runtime(library: &[u8]) -> bool {
     contains(library, b"__ffuzz_guard_init\0")
 }
 
-/// Whether a program is for this machine's processor in its own word size.
+/// Returns true if a program is for this machine's processor and word size.
 pub(super) fn is_native(path: &Path) -> bool {
     processor(path).is_ok_and(|name| name.is_ok_and(|name| name == std::env::consts::ARCH))
 }
 
-/// Whether a program is for another processor.
+/// Returns true if a program is for another processor.
 #[must_use]
 pub fn is_foreign(path: &Path) -> bool {
     matches!(inspect(path, false), Err(TargetError::Architecture { .. }))
 }
 
-/// The variables with options of the sanitizers that a program is linked with; None if it is no program of
-/// this machine, but a script for example.
+/// Names of the option variables of the sanitizers linked into a program; None if the file is no program for
+/// this machine (a script, for example).
 #[must_use]
 pub fn sanitizer_variables(path: &Path) -> Option<Vec<&'static str>> {
     const RUNTIMES: [(&str, &[u8]); 5] = [
@@ -172,8 +174,8 @@ pub fn sanitizer_variables(path: &Path) -> Option<Vec<&'static str>> {
     Some(linked.map(|(variable, _)| *variable).collect())
 }
 
-/// QEMU's name of the processor that a program is for, or what is known of it; the error says why the file is no
-/// program.
+/// QEMU's name of the processor that a program is for; the inner error describes an unsupported processor, the
+/// outer one says why the file is no program.
 pub(super) fn processor(path: &Path) -> Result<Result<&'static str, String>, String> {
     let content = fs::read(path).map_err(|error| error.to_string())?;
     let file = object::File::parse(&*content).map_err(|error| error.to_string())?;
@@ -196,7 +198,7 @@ pub(super) fn processor(path: &Path) -> Result<Result<&'static str, String>, Str
     }))
 }
 
-/// Path of the dynamic loader that the program asks for.
+/// Path of the program's dynamic loader.
 #[must_use]
 pub fn loader(path: &Path) -> Option<PathBuf> {
     let cache = ReadCache::new(fs::File::open(path).ok()?);
@@ -208,7 +210,7 @@ pub fn loader(path: &Path) -> Option<PathBuf> {
     Some(OsStr::from_bytes(name?).into())
 }
 
-/// The C library of a dynamic loader, if it is not the one for which our libraries are built.
+/// Name of the loader's C library, if our libraries are not built for it.
 pub(super) fn other_libc(loader: &Path) -> Option<&'static str> {
     let name = loader.file_name().unwrap_or_default().as_bytes();
     let known: [(&[u8], &str); 2] = [(b"ld-musl-", "musl"), (b"linker", "bionic")];

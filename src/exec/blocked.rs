@@ -1,4 +1,4 @@
-//! What a target that never ends waits for.
+//! Finds the socket on which a target that never ends is waiting.
 
 use std::cell::RefCell;
 use std::path::Path;
@@ -11,10 +11,10 @@ use ffuzz_mutators::Mutators;
 use ffuzz_sys::process::{self, Listening};
 use ffuzz_sys::traced::TraceStop;
 
-/// Minimum and maximum time of the observed run: a start may be slow, and a user waits.
+/// Minimum and maximum duration of the observed run: start-up may be slow, and the user waits.
 const LIMITS: (Duration, Duration) = (Duration::from_millis(500), Duration::from_secs(5));
 
-/// The same for the target of a campaign, whose runs may take `timeout`. Only a hint depends on it.
+/// Finds the socket for the target of a campaign with this run `timeout`. Only a hint depends on it.
 pub(super) fn awaited_socket(
     setup: &Setup,
     timeout: Duration,
@@ -25,8 +25,8 @@ pub(super) fn awaited_socket(
     find(&setup.options, input, file, limit).ok().flatten()
 }
 
-/// Runs the program of `options` once, as by hand, and looks at it when its time is up: on which socket it waits for
-/// connections or data, as a value of `--net`. `file` is the file for the input.
+/// Runs the program of `options` once, as by hand, until `limit`. Returns the socket on which it then waits for
+/// connections or data, as a value of `--net`. `file` is the input file.
 fn find(
     options: &TargetOptions,
     input: &[u8],
@@ -37,7 +37,7 @@ fn find(
     let plain = TargetOptions { skip_binary_check: true, ..options.for_other_build(program) };
     let mut target =
         Fresh::new(Setup::new(&plain, file, None)?, Mutators::default(), false, false)?;
-    // Later looks may show how the kernel restarts a call that the first one has interrupted.
+    // Only the first check counts: later ones may see the kernel restart the call that it interrupted.
     let first = RefCell::new(None);
     let mut look = |stop: &TraceStop| {
         first.borrow_mut().get_or_insert_with(|| process::awaited_socket(stop.thread));

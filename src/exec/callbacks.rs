@@ -1,4 +1,4 @@
-//! Places of comparisons that other instrumentation than ours reports (`runtime/comparisons.c`): the calls of its
+//! Comparison sites reported by other instrumentation than ours (`runtime/comparisons.c`): the calls of its
 //! functions in the machine code.
 
 use std::fs;
@@ -14,7 +14,7 @@ use ffuzz_engine::domain::Site;
 
 const PREFIX: &str = "__sanitizer_cov_trace_";
 
-/// Those of a file; `is_program`: not a library.
+/// Comparison sites of a file; `is_program` is false for a library.
 pub(super) fn of_file(path: &Path, is_program: bool) -> Vec<Site> {
     sites(path, is_program).unwrap_or_default()
 }
@@ -33,7 +33,7 @@ fn sites(path: &Path, is_program: bool) -> Option<Vec<Site>> {
     for range in &code.blocks().ranges {
         let bytes = blocks::code(&file, range).unwrap_or_default();
         for instruction in &mut decoder(bytes, range.start) {
-            // A jump returns elsewhere.
+            // A jump would return elsewhere.
             let is_call = instruction.mnemonic() == Mnemonic::Call;
             let call = is_call.then(|| callbacks.called(&instruction)).flatten();
             let Some(Call { callee: what, .. }) = call else { continue };
@@ -59,7 +59,7 @@ fn sites(path: &Path, is_program: bool) -> Option<Vec<Site>> {
     Some(sites)
 }
 
-/// What a function gets.
+/// Kind of the comparison that a function reports.
 fn what(name: &str) -> Option<&'static str> {
     let Some(kind) = name.strip_prefix(PREFIX) else {
         return ["__wrap_memcmp", "__wrap_bcmp"].contains(&name).then_some("memory");
@@ -93,7 +93,7 @@ mod tests {
         assert_eq!(what("__sanitizer_cov_trace_div8"), Some("i64"));
         assert_eq!(what("__sanitizer_cov_trace_pc_guard"), None);
         assert_eq!((what("__wrap_bcmp"), what("memcmp")), (Some("memory"), None));
-        // The value of the algorithm's authors.
+        // Reference values of the FNV authors.
         assert_eq!((number_of(""), number_of("a")), (0x811c_9dc5, 0xe40c_292c));
     }
 }

@@ -1,5 +1,5 @@
-//! Calls of functions that are known by their names: of those in the file itself, through the linker's stubs, and
-//! through places where the loader puts an address.
+//! Calls of functions known by name: functions of the file itself, and those of other files called through linker
+//! stubs or through slots that the loader fills.
 
 use std::collections::HashMap;
 
@@ -8,13 +8,13 @@ use object::{Object, ObjectSection, ObjectSymbol, ObjectSymbolTable, RelocationT
 
 use super::lines::decoder;
 
-/// Functions of which something is known, a `T`, and how a file calls them.
+/// Known functions, each with a `T`, and the ways in which a file calls them.
 pub(super) struct Callees<'a, T> {
-    /// By the place where the loader puts the function's address.
+    /// By slot: the place where the loader stores the function's address.
     slots: HashMap<u64, T>,
-    /// By the place where the loader puts the address of such a place: a variable that holds a function.
+    /// By the place where the loader stores the address of a slot, which is a variable that holds a function.
     variables: HashMap<u64, T>,
-    /// By the address of the file's own.
+    /// Functions of the file itself, by address.
     own: HashMap<u64, T>,
     /// Code of the linker's stubs, with their addresses.
     stubs: Vec<(u64, &'a [u8])>,
@@ -24,13 +24,13 @@ pub(super) struct Callees<'a, T> {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Call<T> {
     pub(super) callee: T,
-    /// Its address, or the place where the loader puts that.
+    /// The callee's address, or that of its slot.
     pub(super) target: u64,
     pub(super) is_slot: bool,
 }
 
 impl<'a, T: Copy> Callees<'a, T> {
-    /// `named`: what is known of a function of this name, if it is one of those.
+    /// `named` returns the `T` of a function name, if it is one of the known functions.
     pub(super) fn of(file: &object::File<'a>, named: impl Fn(&str) -> Option<T>) -> Self {
         let defined = |symbol: object::Symbol<'_, '_>| {
             let known = named(symbol.name().ok()?)?;
@@ -69,17 +69,17 @@ impl<'a, T: Copy> Callees<'a, T> {
         self.own.is_empty() && self.slots.is_empty()
     }
 
-    /// The function whose address stands here.
+    /// The function whose address is stored at `place`.
     pub(super) fn in_slot(&self, place: u64) -> Option<T> {
         self.slots.get(&place).copied()
     }
 
-    /// The function to which the variable leads whose address stands here.
+    /// The function that the variable at `place`'s address holds.
     pub(super) fn in_variable(&self, place: u64) -> Option<T> {
         self.variables.get(&place).copied()
     }
 
-    /// The call, if this instruction, a call or a jump, is one.
+    /// The call that this instruction, a call or a jump, makes to a known function.
     pub(super) fn called(&self, instruction: &Instruction) -> Option<Call<T>> {
         if instruction.is_ip_rel_memory_operand() {
             let target = instruction.ip_rel_memory_address();
@@ -91,7 +91,7 @@ impl<'a, T: Copy> Callees<'a, T> {
         Some(Call { callee, target, is_slot: false })
     }
 
-    /// A stub jumps to the address in a slot.
+    /// The function of a stub, which jumps to the address in a slot.
     fn through_stub(&self, address: u64) -> Option<T> {
         let code = self.stubs.iter().find_map(|(start, code)| {
             code.get(usize::try_from(address.checked_sub(*start)?).ok()?..)

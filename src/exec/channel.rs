@@ -1,6 +1,6 @@
 //! Mirror of `runtime/channel.h`: the memory that a target built by `ffuzz-cc` shares with the fuzzer.
 //!
-//! Everything the target writes is checked here once, after its hello; the sizes are sealed then.
+//! Everything the target writes is checked here once, after its hello; then the sizes are sealed.
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
@@ -22,11 +22,11 @@ const VERSION: u32 = 3;
 pub(super) const HEADER: usize = 8192;
 const PAGE: u64 = 4096;
 
-/// Largest edge map that is accepted: AFL's own limit.
+/// Maximum edge map size: AFL's own limit.
 const MAX_MAP: u64 = 1 << 29;
-/// Most domain keys that are accepted: 1 GiB of values.
+/// Maximum number of domain keys: 1 GiB of values.
 const MAX_KEYS: u64 = 1 << 28;
-/// Most modules and domains that are accepted; a record table beyond it is a broken target.
+/// Maximum number of modules and domains; a larger record table means a broken target.
 const MAX_RECORDS: u64 = 1 << 16;
 
 /// Byte offsets of the header's fields (`struct ffuzz_channel`).
@@ -85,7 +85,7 @@ const MODULE_NAME: usize = 112;
 const DOMAIN_BYTES: usize = 64;
 const DOMAIN_NAME: usize = 48;
 const LATE_NAME: usize = 112;
-/// Objects that a program may load.
+/// Maximum number of objects that a program may load.
 const MOST_LATE: u32 = 1 << 16;
 
 /// Offer of a channel, before the target has answered.
@@ -99,7 +99,7 @@ pub(super) struct Offer {
 #[derive(Debug)]
 pub(super) enum OfferAnswer {
     Accepted(Box<Channel>),
-    /// It supports the channel, but cannot use it.
+    /// The target supports the channel, but cannot use it.
     Refused(std::io::Error),
     Unknown,
 }
@@ -109,13 +109,13 @@ pub(super) enum OfferAnswer {
 pub(super) struct Channel {
     memory: SharedMap,
     pub(super) counters_are_copied: bool,
-    /// Orders and reports of runs, until the executor takes them; None if the target uses AFL's pipes.
+    /// Orders and reports of runs, until the executor takes them; None if runs use AFL's pipes.
     pub(super) runs: Option<RunChannel>,
-    /// Its children can be restored after a run, if it has an ordinary main.
+    /// Children can be restored after a run, if the target has an ordinary `main`.
     pub(super) can_snapshot: bool,
-    /// Children that take batches hash the paths of their runs.
+    /// Children that run batches hash the path of each run.
     pub(super) hashes_paths: bool,
-    /// What a harness makes inputs by.
+    /// Input-generating functions of a harness.
     pub(super) functions: InputFunctions,
     /// Offset of the comparison log; None if the program cannot log.
     log: Option<usize>,
@@ -124,7 +124,7 @@ pub(super) struct Channel {
     touched: Region,
     pub(super) domains: Vec<Domain>,
     pub(super) modules: Vec<Named>,
-    /// Bytes of the edge map that stay 0 because nothing counts there: with copies of functions, and without.
+    /// Bytes of the edge map that nothing counts in and that stay 0: with copies of functions, and without.
     pub(super) absent: [usize; 2],
 }
 
@@ -269,8 +269,8 @@ impl Channel {
         })
     }
 
-    /// `memory`: the channel again. Runs have a mapping of their own because they are read while maps
-    /// are borrowed.
+    /// Opens the orders and reports of runs. `memory` maps the channel a second time: runs are read while maps are
+    /// borrowed.
     fn open_runs(&self, memory: SharedMap) -> Result<RunChannel, TargetError> {
         let at = |offset| long(&self.memory, offset);
         let part = |what, offset, size| region(&self.memory, what, at(offset), size);
@@ -306,7 +306,7 @@ impl Channel {
         self.memory.words_mut(log + LOG_SEEN, LOG_SLOTS).fill(0);
     }
 
-    /// What the last run has logged.
+    /// The comparisons that the last run logged.
     pub(super) fn log(&self) -> ComparisonLog<'_> {
         let Some(log) = self.log else { return ComparisonLog::default() };
         let count = self.memory.load(log + LOG_COUNT) as usize;
@@ -340,7 +340,7 @@ impl Channel {
             .collect()
     }
 
-    /// `map_size`: the end of the last one's counters.
+    /// Reads the modules; `map_size` must be the end of the last one's counters.
     fn read_modules(memory: &SharedMap, map_size: u64) -> Result<Vec<Named>, TargetError> {
         let count = u64::from(memory.load(field::MODULE_COUNT));
         if count == 0 {
@@ -360,8 +360,8 @@ impl Channel {
             .collect()
     }
 
-    /// The first instrumented object that was loaded too late to be counted, and the number of such objects. None if
-    /// the program has overwritten it.
+    /// Name of the first instrumented object that was loaded too late to be counted, and the number of such objects.
+    /// None if the program overwrote the name.
     pub(super) fn late(&self) -> Option<(String, u32)> {
         let count = self.memory.load(field::LATE_COUNT);
         let name = text(self.memory.bytes(field::LATE_NAME, LATE_NAME));
@@ -580,7 +580,7 @@ mod tests {
             accepted(offer).unwrap().unwrap().runs.is_some()
         };
         assert!(runs(true, RUNS));
-        // An older runtime, and one that accepts what was not offered.
+        // An older runtime, and one that accepts more than was offered.
         assert!(!runs(true, COPIED_COUNTERS) && !runs(false, RUNS));
     }
 

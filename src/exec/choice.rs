@@ -1,4 +1,4 @@
-//! Which files of a process are analyzed: the program and the libraries that the user means.
+//! Selects the files of a process to analyze: the program and the libraries that the user names.
 
 /// Beginnings of the names of language runtime libraries.
 pub(super) const RUNTIME: [&str; 12] = [
@@ -23,14 +23,14 @@ pub enum Choice {
     All,
     /// All but the language runtime libraries.
     Own,
-    /// Those with counters of `ffuzz-cc`.
+    /// Files with counters of `ffuzz-cc`.
     Counted,
-    /// These names of files, with or without the version.
+    /// Files of these names, with or without the version.
     Named(Vec<String>),
 }
 
 impl Choice {
-    /// Names of files with colons or commas between them, or `all`.
+    /// Parses file names separated by colons or commas, or `all`.
     #[must_use]
     pub fn parse(list: &str) -> Self {
         if list == "all" {
@@ -40,7 +40,7 @@ impl Choice {
         Self::Named(names.map(str::to_owned).collect())
     }
 
-    /// Whether a file of this name belongs to it, whatever it has inside.
+    /// Returns true if the choice includes files of this name; the content is not checked.
     #[must_use]
     pub fn takes(&self, file: &str) -> bool {
         match self {
@@ -51,13 +51,13 @@ impl Choice {
     }
 }
 
-/// `libx.so` and `libx.so.1` are `libx.so.1.2`.
+/// Compares without the version: `libx.so` and `libx.so.1` both match `libx.so.1.2`.
 #[must_use]
 fn is_called(file: &str, name: &str) -> bool {
     file.strip_prefix(name).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
 }
 
-/// A language runtime library: every program uses it, whatever its input.
+/// Returns true for a language runtime library, which every program uses whatever its input.
 #[must_use]
 pub fn is_runtime(name: &str) -> bool {
     RUNTIME.iter().any(|start| name.starts_with(start))

@@ -1,7 +1,7 @@
-//! The comparison log of AFL++ ("cmplog map"): a segment in which a build with `AFL_LLVM_CMPLOG=1` notes what it
-//! compares, in a table of places and the last operands of each.
+//! The comparison log of AFL++ ("cmplog map"): a segment in which a build with `AFL_LLVM_CMPLOG=1` records its
+//! comparisons, as a table of sites and the last operands of each.
 //!
-//! The target writes it: every number is used within its bounds only.
+//! The target writes the segment, so every number in it is bounds-checked.
 
 use std::collections::HashSet;
 use std::ffi::OsString;
@@ -17,33 +17,33 @@ use super::objects::Objects;
 use ffuzz_engine::comparison::{ComparisonKind, ComparisonLog, OwnLog};
 use ffuzz_sys::memory::SharedMap;
 
-/// With the number of the segment.
+/// Variable that holds the number of the segment.
 pub(super) const ENV: &str = "__AFL_CMPLOG_SHM_ID";
-/// AFL++ sets it for such a build, and for no other.
+/// Variable that AFL++ sets for such a build only.
 pub(super) const MARK: &str = "___AFL_EINS_ZWEI_POLIZEI___";
 
-/// Bytes of the largest layout. None is in use until it is written.
+/// Size of the largest layout in bytes. Untouched pages use no memory.
 pub(super) const BYTES: usize = V422.len();
-/// Places of comparisons that are distinguished, by a hash of their addresses.
+/// Number of sites, by a hash of their addresses.
 const KEYS: usize = 1 << 16;
-/// Comparisons of one run that are taken.
+/// Maximum number of comparisons read per run.
 const MOST: usize = 1 << 16;
-/// In the length of a routine's operand: it is a text.
+/// Flag in the length of a routine's operand: the operand is text.
 const TEXT: u8 = 0x80;
 
-/// Where a runtime writes what. Lengths and offsets in bytes.
+/// Layout of the log in one runtime version; lengths and offsets in bytes.
 #[derive(Debug)]
 struct Layout {
     header: usize,
-    /// Of the operands of one key.
+    /// Size of the operands of one key.
     area: usize,
     integers: usize,
     routines: usize,
-    /// Slots of one key for routines; integers have [`INTEGER_SLOTS`].
+    /// Number of routine slots per key; integers have [`INTEGER_SLOTS`].
     routine_slots: usize,
-    /// In a record of integers: the lower halves of both, then the upper ones.
+    /// Offsets in an integer record: the lower halves of both operands, then the upper halves.
     halves: [usize; 4],
-    /// In a record of a routine: the operands, then their lengths.
+    /// Offsets of the operands in a routine record; `lengths` has those of their lengths.
     operands: [usize; 2],
     lengths: [usize; 2],
     longest: usize,
@@ -99,7 +99,7 @@ impl Layout {
         KEYS * (self.header + self.area)
     }
 
-    /// Of a program, by its hello and what its file says.
+    /// Chooses the layout by the hello and, for newer runtimes, by the version in the program's file.
     fn of(runtime: Runtime, program: &Path) -> Result<&'static Self, TargetError> {
         match runtime {
             Runtime::Other => Err(TargetError::LogLayout),
@@ -112,7 +112,7 @@ impl Layout {
     }
 }
 
-/// Of AFL++ 4, as far as the file has it.
+/// Minor version of AFL++ 4 that the file names.
 fn minor_version(content: &[u8]) -> Option<u32> {
     const NAME: &[u8] = b"afl-compiler-rt++4.";
     let at = content.windows(NAME.len()).position(|window| window == NAME)? + NAME.len();
@@ -120,19 +120,19 @@ fn minor_version(content: &[u8]) -> Option<u32> {
     digits.fold(None, |number, digit| Some(number.unwrap_or(0) * 10 + u32::from(digit - b'0')))
 }
 
-/// What the table says of a key.
+/// Table entry of a key.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 struct Header {
-    /// Comparisons, modulo some power of two.
+    /// Number of comparisons, modulo a power of two.
     hits: usize,
-    /// The largest one.
+    /// Size of the largest comparison.
     bytes: usize,
     is_routine: bool,
     /// Bits: equal, greater, less, floating-point.
     attribute: u8,
 }
 
-/// None: nothing was compared.
+/// Returns None if nothing was compared.
 fn read_narrow(bits: u64) -> Option<Header> {
     let hits = (bits & 0x3f) as usize;
     (hits > 0).then_some(Header {
@@ -153,7 +153,7 @@ fn read_wide(bits: u64) -> Option<Header> {
     })
 }
 
-/// The segment of a target, and what its last run has compared.
+/// Segment of a target, and the comparisons of its last run.
 #[derive(Debug)]
 pub(super) struct AflLog {
     map: SharedMap,
@@ -162,7 +162,7 @@ pub(super) struct AflLog {
 }
 
 impl AflLog {
-    /// `map`: [`BYTES`] bytes that the program was offered; `runtime`: what its hello says.
+    /// Creates the log in `map`, [`BYTES`] bytes that the program was offered; `runtime` is from its hello.
     pub(super) fn new(
         map: SharedMap,
         runtime: Runtime,
@@ -171,12 +171,12 @@ impl AflLog {
         Ok(Self { map, layout: Layout::of(runtime, program)?, log: OwnLog::partial() })
     }
 
-    /// To be called before a run. Operands of earlier runs stay: without a header they mean nothing.
+    /// Clears the headers; call it before a run. Operands without a header are ignored.
     pub(super) fn clear(&mut self) {
         self.map.bytes_mut(0, KEYS * self.layout.header).fill(0);
     }
 
-    /// Reads what a run has compared: by key, then by slot.
+    /// Reads the comparisons of a run, by key, then by slot.
     pub(super) fn collect(&mut self) {
         self.log.clear();
         read(self.map.bytes(0, self.layout.len()), self.layout, &mut self.log);
@@ -190,7 +190,7 @@ impl AflLog {
 fn read(map: &[u8], layout: &Layout, log: &mut OwnLog) {
     let (headers, areas) = map.split_at(KEYS * layout.header);
     let mut left = MOST;
-    // Nearly all are 0.
+    // Nearly all headers are 0.
     for (block, bytes) in headers.chunks_exact(8).enumerate() {
         if bytes == [0; 8] {
             continue;
@@ -227,14 +227,14 @@ fn add_integers(log: &mut OwnLog, key: u32, (layout, header): (&Layout, Header),
         u64::from_le_bytes(bytes)
     };
     let [a, b, upper_a, upper_b] = layout.halves.map(half);
-    // Of longer ones nothing more is logged.
+    // Only 16 bytes of a longer operand are logged.
     let bytes = header.bytes.min(16);
     let is_float = header.attribute & 8 != 0;
     let kind = match header.attribute & 7 {
         _ if is_float && matches!(bytes, 4 | 8) => ComparisonKind::Float,
         _ if is_float => ComparisonKind::Equal,
         1 => ComparisonKind::Equal,
-        // Whether they have a sign is not known, and of 0 nothing is.
+        // The log has no signedness, and nothing at all for attribute 0.
         _ => ComparisonKind::Unsigned,
     };
     if bytes <= 8 {
@@ -262,14 +262,14 @@ fn add_routine(log: &mut OwnLog, key: u32, layout: &Layout, record: &[u8]) {
     let last = a.len().saturating_sub(1);
     let is_limited = a.len() == b.len() && a.len() < layout.longest && last > 0;
     if is_limited && (end(a), end(b)) != (last, last) {
-        // Of a comparison of a limited length two bytes more are logged.
+        // A length-limited comparison logs two bytes too many.
         (a, b) = (&a[..last - 1], &b[..last - 1]);
     }
     log.add_bytes(key, ComparisonKind::Text, &a[..end(a)], &b[..end(b)]);
 }
 
-/// Whether a program can log comparisons: `ffuzz-cc` has built it, or it calls functions of AFL++'s log. What cannot
-/// be told is taken for granted.
+/// Checks that a program can log comparisons: `ffuzz-cc` built it, or it calls functions of AFL++'s log. Accepts it
+/// if that cannot be determined.
 pub(super) fn check(program: &Path, env: &[(OsString, OsString)]) -> Result<(), TargetError> {
     let content = fs::read(program).unwrap_or_default();
     let Ok(file) = object::File::parse(&*content) else { return Ok(()) };
@@ -290,8 +290,8 @@ fn is_of_log(name: &[u8]) -> bool {
         || callbacks.iter().any(|start| name.starts_with(start))
 }
 
-/// Whether a program calls its functions of the log from outside of the runtime, which lies in one piece. None if it
-/// has no such functions, or is of another machine.
+/// Returns true if code outside the runtime, which is contiguous, calls the program's log functions. None if it has
+/// no such functions or is for another processor.
 fn calls_log(file: &object::File<'_>) -> Option<bool> {
     if !matches!(file.architecture(), Architecture::X86_64 | Architecture::I386) {
         return None;
@@ -300,7 +300,7 @@ fn calls_log(file: &object::File<'_>) -> Option<bool> {
     let own = symbols.filter(|symbol| symbol.is_definition() && symbol.address() != 0);
     let functions = own.filter(|symbol| symbol.name_bytes().is_ok_and(is_of_log));
     let functions: HashSet<u64> = functions.map(|symbol| symbol.address()).collect();
-    // Such a program does not name all of them.
+    // A stripped program names only some of them.
     let is_stripped = file.symbols().next().is_none();
     let runtime = *functions.iter().min()?..=*functions.iter().max()?;
     let code = file.sections().filter(|section| section.kind() == SectionKind::Text);
@@ -308,7 +308,7 @@ fn calls_log(file: &object::File<'_>) -> Option<bool> {
         |callee| functions.contains(&callee) || (is_stripped && runtime.contains(&callee));
     let called = |section: object::Section<'_, '_>| {
         let (start, code) = (section.address(), section.data().unwrap_or_default());
-        // A call: the distance follows.
+        // Opcode 0xe8 is a call, followed by the distance.
         code.windows(5).enumerate().filter(|(_, bytes)| bytes[0] == 0xe8).any(|(at, bytes)| {
             let distance = i32::from_le_bytes([bytes[1], bytes[2], bytes[3], bytes[4]]);
             let at = start + at as u64;

@@ -18,17 +18,17 @@ use ffuzz_engine::mutate::MAX_INPUT;
 use ffuzz_sys::file;
 use ffuzz_sys::memory::SharedMap;
 
-/// Time of access of an input that nobody has read.
+/// Access time set on each delivery; unchanged if nobody has read the input.
 const UNREAD: TimeSpec = TimeSpec::new(1, 0);
 
-/// One way to hand over inputs.
+/// A way to deliver inputs.
 #[derive(Debug)]
 pub(crate) enum InputDelivery {
-    /// An anonymous file that is the target's descriptor 0, rewritten in place. A file on a disk
-    /// would cost a journal entry for every run, twice: a new size, and a new time of access.
+    /// An anonymous file that is the target's descriptor 0, rewritten in place. A file on disk would cost two
+    /// journal entries per run: for the new size and the new access time.
     Stdin { file: File, path: PathBuf, watched: bool },
-    /// A file that the target opens; it is created again for every run unless `keep`. `ours`: the fuzzer has
-    /// written it, so anything else at this path comes from the target.
+    /// A file that the target opens, created again for every run unless `keep`. `ours`: the fuzzer wrote the
+    /// file, so anything else at this path comes from the target.
     Named { path: PathBuf, keep: bool, ours: Arc<AtomicBool>, watched: bool },
     /// AFL's shared-memory test case: length, then the bytes.
     Shared { map: SharedMap },
@@ -45,7 +45,7 @@ impl InputDelivery {
             Err(source) if source.kind() != io::ErrorKind::NotFound => return Err(error(source)),
             _ => {}
         }
-        // Without permission to seal it, a target cannot lock the fuzzer out.
+        // Created without permission to seal, so a target cannot lock the fuzzer out.
         let file = memfd_create(c"ffuzz-input", MFdFlags::MFD_CLOEXEC);
         let file = File::from(file.map_err(|errno| error(errno.into()))?);
         let name = format!("/proc/{}/fd/{}", std::process::id(), file.as_raw_fd());
@@ -56,15 +56,15 @@ impl InputDelivery {
         Ok(Self::Stdin { file, path: path.into(), watched: false })
     }
 
-    /// From now on [`Self::was_read`] knows more, and a delivery costs a system call more.
+    /// Makes [`Self::was_read`] detect more, at the cost of one system call per delivery.
     pub(crate) fn watch(&mut self, yes: bool) {
         if let Self::Stdin { watched, .. } | Self::Named { watched, .. } = self {
             *watched = yes;
         }
     }
 
-    /// Whether somebody has read the last input, or mapped it into memory. None where that is not known: without
-    /// [`Self::watch`], on a file system that does not note it, or if the input is in no file.
+    /// Returns true if the last input was read or mapped into memory. None if unknown: without [`Self::watch`],
+    /// on a file system without access times, or if the input is in no file.
     pub(crate) fn was_read(&mut self) -> Option<bool> {
         // The offset is shared with the target.
         if let Self::Stdin { file, .. } = self
@@ -80,7 +80,7 @@ impl InputDelivery {
         if !is_marked()? {
             return Some(true);
         }
-        // Only what would have been seen proves anything.
+        // The test read must change the access time; otherwise an unchanged one proves nothing.
         File::open(&path).ok()?.read_exact(&mut [0]).ok()?;
         (!is_marked()?).then_some(false)
     }
@@ -100,7 +100,7 @@ impl InputDelivery {
             && let Some(path) = self.file()
         {
             let (path, follow) = (&path, UtimensatFlags::FollowSymlink);
-            // Where that is not possible, nothing is concluded later.
+            // If this fails, `was_read` draws no conclusion.
             let _ = utimensat(AT_FDCWD, path, &UNREAD, &TimeSpec::UTIME_OMIT, follow);
         }
         Ok(())
@@ -115,7 +115,7 @@ impl InputDelivery {
                 let was_ours = ours.load(Ordering::Relaxed);
                 write_named(path, *keep, was_ours, input).map_err(|source| failed(path, source))?;
                 if !was_ours {
-                    // A link of the user points to the file to keep.
+                    // If it is a link of the user's, the file that it points to is kept.
                     ours.store(!(*keep && path.is_symlink()), Ordering::Relaxed);
                 }
                 Ok(())
@@ -127,7 +127,7 @@ impl InputDelivery {
                 *length = u32::try_from(len).unwrap_or(u32::MAX);
                 let bytes = map.bytes_mut(4, len.max(before));
                 bytes[..len].copy_from_slice(&input[..len]);
-                // A target that reads past the end finds nothing of the input before.
+                // A target that reads past the end must not see the previous input.
                 bytes[len..].fill(0);
                 Ok(())
             }
@@ -136,10 +136,10 @@ impl InputDelivery {
     }
 }
 
-/// Where the input of a run comes from.
+/// Source of a run's input.
 pub(super) enum Feed<'a> {
     Input(&'a [u8]),
-    /// A mutator delivers it: before the run, or `late`, when the process has started.
+    /// A mutator sends it: before the run, or after the process has started if `late`.
     Sent {
         late: bool,
         send: &'a mut dyn FnMut(),
@@ -147,7 +147,7 @@ pub(super) enum Feed<'a> {
 }
 
 impl Feed<'_> {
-    /// To be called before the run is ordered.
+    /// Delivers or sends the input; call it before the run is ordered.
     pub(super) fn before(&mut self, delivery: &mut InputDelivery) -> Result<(), TargetError> {
         match self {
             Self::Input(input) => return delivery.deliver(input),
@@ -157,7 +157,7 @@ impl Feed<'_> {
         Ok(())
     }
 
-    /// To be called when the process of the run has started.
+    /// Sends a late input; call it when the process of the run has started.
     pub(super) fn once_started(&mut self) {
         if let Self::Sent { late: true, send } = self {
             send();
@@ -168,7 +168,7 @@ impl Feed<'_> {
 /// Rewrites an open file and rewinds it: the offset is shared with the target.
 fn write_in_place(file: &mut File, input: &[u8]) -> io::Result<()> {
     file.write_all_at(input, 0)?;
-    // Always: the target can write to its stdin, and may have made it longer.
+    // Always truncate: the target can write to its stdin and may have extended it.
     file.set_len(input.len() as u64)?;
     file.seek(SeekFrom::Start(0))?;
     Ok(())
@@ -182,7 +182,8 @@ fn failed(path: &Path, source: io::Error) -> TargetError {
     }
 }
 
-/// Attempts at creating the file: a process that the target left running may block the path again.
+/// Maximum number of attempts at creating the file: a process that the target left running may block the path
+/// again.
 const ATTEMPTS: usize = 8;
 
 fn write_named(path: &Path, keep: bool, ours: bool, input: &[u8]) -> io::Result<()> {
@@ -206,8 +207,8 @@ fn make(path: &Path) -> io::Result<File> {
     OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)
 }
 
-/// The file that stays the same in every run; None if there is none, or if the target has replaced
-/// it. Links made by the target are not followed, and opening a pipe does not block.
+/// Opens the file that is kept between runs; None if it does not exist or the target replaced it. Links made by
+/// the target are not followed, and opening a pipe does not block.
 fn open_kept(path: &Path, ours: bool) -> io::Result<Option<File>> {
     let flags = libc::O_NONBLOCK | if ours { libc::O_NOFOLLOW } else { 0 };
     let opened = OpenOptions::new().write(true).create(!ours).custom_flags(flags).open(path);
@@ -218,7 +219,7 @@ fn open_kept(path: &Path, ours: bool) -> io::Result<Option<File>> {
     }
 }
 
-/// Removes the entry at this path; a folder only if the target is known to have created it.
+/// Removes the entry at this path; a folder only if the target created it (`ours`).
 fn clear(path: &Path, ours: bool) -> io::Result<()> {
     match std::fs::remove_file(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),

@@ -32,7 +32,7 @@ pub struct Direct {
     execs: u64,
     spent: Spent,
     strays: Strays,
-    /// None on a system without a shell.
+    /// None if the system has no shell.
     _guard: Option<Guard>,
 }
 
@@ -40,7 +40,7 @@ pub struct Direct {
 const SLICE: Duration = Duration::from_millis(100);
 
 impl Direct {
-    /// Starts nothing yet; the first run shows whether the program starts.
+    /// Prepares the target; the first run shows whether the program starts.
     pub fn new(setup: Setup, timeout: Duration) -> Result<Self, TargetError> {
         let edges = if setup.options.non_instrumented {
             0
@@ -53,7 +53,7 @@ impl Direct {
         let maps = Maps::in_segment(segment, edges, Vec::new());
         let delivery = setup.open_delivery()?;
         let (strays, mut guard) = (Strays::default(), Guard::new().ok());
-        // The process of a run ends together with the fuzzer.
+        // The guard ends the process of a run when the fuzzer ends.
         guard.iter_mut().for_each(|guard| guard.watch(0, Some(strays.mark())));
         Ok(Self {
             setup,
@@ -112,7 +112,7 @@ impl Direct {
         Ok(RunEnd { exit, duration })
     }
 
-    /// None if it exceeds the timeout.
+    /// Waits for the process; None if it exceeds the timeout.
     fn wait(&mut self, process: &mut Process, start: Instant) -> Result<Option<i32>, TargetError> {
         let (limit, mut delay) = (self.settings.timeout, Delay::new(&self.settings));
         loop {
@@ -161,7 +161,7 @@ impl Executor for Direct {
         let run = self.execute(Feed::Input(input));
         let was_read = self.delivery.was_read();
         self.delivery.watch(false);
-        // A run that was ended early may not have come to its input.
+        // A run that was ended early may not have reached its input.
         let is_whole = run?.exit == ExitKind::Ok;
         Ok(was_read.filter(|was_read| *was_read || is_whole))
     }

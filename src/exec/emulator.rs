@@ -1,5 +1,5 @@
-//! Programs that cannot have breakpoints: QEMU's user mode emulation runs them, with a plugin that counts edges and is
-//! AFL's fork server (`runtime/qemu/`). QEMU is the distribution's.
+//! Programs that cannot have breakpoints run in QEMU's user mode emulation, with a plugin that counts edges
+//! and is AFL's fork server (`runtime/qemu/`). QEMU comes from the distribution.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
@@ -61,16 +61,16 @@ pub(super) struct Emulator {
     program: PathBuf,
     plugin: PathBuf,
     choice: Choice,
-    /// Where the fork server is tried first.
+    /// First place to try for the fork server.
     pub(super) start: StartAt,
-    /// Why it is needed.
+    /// Reason why the program needs an emulator.
     because: String,
 }
 
 /// Descriptor of a [`Trail`] in the emulator, and the variable that names it.
 pub(super) const TRAIL_FD: i32 = channel::TARGET_FD - 1;
 pub(super) const TRAIL_ENV: &str = "FFUZZ_QEMU_TRAIL";
-/// Mirrors `runtime/qemu/trail.c`.
+/// Constants of `runtime/qemu/trail.c`.
 const STEPS: u64 = 64;
 const STEP: u64 = 16;
 const FILES: u64 = 16;
@@ -83,7 +83,7 @@ pub struct Trail {
 }
 
 impl Trail {
-    /// For one run.
+    /// Creates the memory for one run.
     pub fn new() -> io::Result<Self> {
         let bytes = 8 + STEPS * STEP + FILES * LONGEST;
         let memory = memory::memfd(c"ffuzz-trail", bytes as usize)?;
@@ -94,7 +94,8 @@ impl Trail {
         self.memory.as_fd()
     }
 
-    /// The last block first: file, and offset in it. The target may have written anything there.
+    /// Files and offsets of the last blocks, latest first. The content is untrusted: the target can write to
+    /// it.
     #[must_use]
     pub fn steps(&self) -> Vec<(PathBuf, u64)> {
         let Some(count) = self.word(0) else { return Vec::new() };
@@ -125,7 +126,8 @@ pub(super) enum StartAt {
     Entry,
 }
 
-/// The plugin knows the program by the name of its file alone, users by that of a link to it.
+/// Adds the file name of the program: the plugin knows only that, while users may give the name of a link to
+/// it.
 fn with_file_of(choice: Choice, program: &Path) -> Choice {
     let name = |path: &Path| path.file_name().unwrap_or_default().to_string_lossy().into_owned();
     let Ok(file) = program.canonicalize() else { return choice };
@@ -159,13 +161,13 @@ impl Emulator {
         let modules = options.native.as_ref().and_then(|native| native.modules.as_deref());
         let choice = modules.map_or(Choice::Own, Choice::parse);
         let choice = with_file_of(choice, program);
-        // A child has none of the threads that were there before it.
+        // A forked child has only one thread; Go starts others early.
         let start = if kin == Kin::Go { StartAt::Entry } else { StartAt::Input };
         Ok(Self { program: emulator, plugin, choice, start, because })
     }
 
-    /// The chosen files of a program, which runs as `pid`. Of a program for this machine it is that alone: its
-    /// libraries are mapped among those of the emulator.
+    /// The chosen files of a program that runs as `pid`. Only the program itself if it is for this machine,
+    /// because its libraries cannot be distinguished from the emulator's.
     pub(super) fn files(&self, program: &Path, pid: i32) -> Vec<PathBuf> {
         let mut files = vec![program.to_owned()];
         if binary::is_foreign(program) {
@@ -180,13 +182,13 @@ impl Emulator {
         files
     }
 
-    /// One line for the user.
+    /// Describes the emulation to the user in one line.
     pub(super) fn note(&self) -> String {
         let name = self.program.file_name().unwrap_or_default().to_string_lossy();
         format!("the target runs in {name}: {}", self.because)
     }
 
-    /// The command line that runs a program; with the plugin it has the fork server.
+    /// Command line that runs a program; the plugin (`has_plugin`) contains the fork server.
     pub(super) fn command(&self, command: &[OsString], has_plugin: bool) -> Vec<OsString> {
         let plugin = [OsString::from("-plugin"), self.plugin.clone().into()];
         let plugin = plugin.into_iter().filter(|_| has_plugin);
@@ -194,7 +196,7 @@ impl Emulator {
         emulator.chain(plugin).chain(command.iter().cloned()).collect()
     }
 
-    /// What the plugin reads from its environment.
+    /// Environment variables of the plugin.
     pub(super) fn variables(
         &self,
         input: &InputFrom,

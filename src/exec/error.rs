@@ -181,7 +181,7 @@ impl From<TargetError> for RunError {
     }
 }
 
-/// Memory, descriptors or processes may be short for a moment.
+/// Returns true if memory, descriptors or processes may be short only for a moment.
 fn is_shortage(error: &io::Error) -> bool {
     file::may_pass(error) || error.kind() == io::ErrorKind::WouldBlock
 }
@@ -238,7 +238,7 @@ fn why_it_died(memory_limit: Option<u64>, deferred: bool, addresses: Option<u64>
 
 fn how_to_get_memory(error: &io::Error) -> &'static str {
     match error.raw_os_error() {
-        // The codes with which shmget reports its limits.
+        // Codes with which shmget reports its limits.
         Some(libc::EINVAL | libc::ENOSPC) => {
             "the system's limits are too low: see ipcs -lm, raise kernel.shmmax, kernel.shmall or \
              kernel.shmmni"

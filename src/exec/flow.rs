@@ -1,5 +1,5 @@
-//! The control flow of a target's files, for what the engine takes for shut ([`Frontier`]): from the section that a pass
-//! of `ffuzz-cc` writes, and from machine code where there is none.
+//! The control flow of a target's files, by which the engine finds unreached branches ([`Frontier`]):
+//! from the section that a pass of `ffuzz-cc` writes, or from machine code without that section.
 //!
 //! [`Frontier`]: ffuzz_engine::coverage::frontier::Frontier
 
@@ -19,11 +19,12 @@ use ffuzz_engine::executor::Module;
 /// The section that `llvm-passes/ffuzz-flow.hpp` writes, and that of clang's counters.
 const SECTION: &str = ".ffuzz_flow";
 const COUNTERS: &str = "__sancov_cntrs";
-/// Largest table that is read: that of a program of some ten million blocks.
+/// Maximum table size: a program of some ten million blocks.
 const MAX_TABLE: u64 = 64 << 20;
 
-/// The functions of these files, whose calls name them by [`FunctionFlow::name`], and the files whose table is damaged: of
-/// these the machine code is read. `counted` has the counters of a file that no compiler has given any.
+/// Reads the functions of these files, with calls by [`FunctionFlow::name`]. Also returns the files
+/// with a damaged table, for which the machine code is read. `counted` returns the counters of a file
+/// without compiled ones.
 pub(super) fn read(
     modules: &[Module],
     counted: impl Fn(&Path) -> Option<FileCounters>,
@@ -49,8 +50,8 @@ pub(super) fn read(
     (joined(files), damaged)
 }
 
-/// Functions of several files may have one name. A call is of the file's own function, or of that of the only other file
-/// that has one.
+/// Joins the functions of all files, which may share a name. A call refers to the function of the same
+/// file, or else to that of the only other file that has one.
 fn joined(mut files: Vec<Vec<FunctionFlow>>) -> Vec<FunctionFlow> {
     let mut owners: HashMap<u64, Vec<usize>> = HashMap::new();
     for (file, functions) in files.iter().enumerate() {
@@ -61,7 +62,7 @@ fn joined(mut files: Vec<Vec<FunctionFlow>>) -> Vec<FunctionFlow> {
             }
         }
     }
-    // Hashes have 32 bits and addresses 47.
+    // Hashes have 32 bits and addresses 47, so bits from 48 on are free.
     let name_in = |file: usize, name: u64| name | (file as u64) << 48;
     let owner = |file: usize, call: u64| match &owners.get(&call)?[..] {
         owners if owners.contains(&file) => Some(file),
@@ -80,11 +81,11 @@ fn joined(mut files: Vec<Vec<FunctionFlow>>) -> Vec<FunctionFlow> {
     files.into_iter().flatten().collect()
 }
 
-/// The table is not as a pass writes it.
+/// The table has a form that no pass writes.
 #[derive(Debug, Eq, PartialEq)]
 struct Damaged;
 
-/// None if the file has no table.
+/// Reads the section; None if the file has no table.
 fn of_section(
     file: &object::File<'_>,
     counters: &Range<usize>,
@@ -114,8 +115,8 @@ impl Lines {
         Self(lines)
     }
 
-    /// Those at this column. The optimiser drops places: then those that follow next, because an operator such as `&&`
-    /// stands before what it decides by, or the last ones.
+    /// Comparisons at this column. The optimiser drops positions. Without a match, takes the next ones,
+    /// because an operator such as `&&` precedes the comparison that decides it, or else the last ones.
     fn at(&self, line: u32, column: u32) -> Vec<u32> {
         let all = self.0.get(&line).map_or(&[][..], |line| line);
         let after = all.partition_point(|(at, _)| *at < column);
@@ -135,7 +136,7 @@ struct Table<'a> {
     address: u64,
     /// Address of the file's first counter.
     first: u64,
-    /// Places of its counters in the edge map.
+    /// Range of the file's counters in the edge map.
     counters: &'a Range<usize>,
     lines: &'a Lines,
 }
@@ -153,7 +154,7 @@ impl Table<'_> {
         Ok(functions)
     }
 
-    /// `address`: that of the record.
+    /// Reads the function of a record at `address`.
     fn function(&self, record: &[u8], address: u64) -> Result<FunctionFlow, Damaged> {
         let mut reader = Reader(record);
         let way = reader.four()?.cast_signed();
@@ -161,7 +162,7 @@ impl Table<'_> {
         let first = usize::try_from(first.ok_or(Damaged)?).map_err(|_| Damaged)?;
         let name = reader.four()?.into();
         let head = reader.number()?;
-        // A block has a byte at least.
+        // A block takes at least one byte.
         let count = usize::try_from(head >> 1).ok().filter(|count| *count <= record.len());
         let count = count.ok_or(Damaged)?;
         let mut next = 0;
@@ -214,7 +215,7 @@ impl Table<'_> {
     }
 }
 
-/// Takes numbers from the beginning.
+/// Reads numbers from the front.
 struct Reader<'a>(&'a [u8]);
 
 impl Reader<'_> {
@@ -224,7 +225,7 @@ impl Reader<'_> {
         Ok(u32::from_le_bytes(*bytes))
     }
 
-    /// An unsigned LEB128.
+    /// Reads an unsigned LEB128.
     fn number(&mut self) -> Result<u64, Damaged> {
         let mut number = 0;
         for shift in (0..63).step_by(7) {
@@ -238,7 +239,7 @@ impl Reader<'_> {
         Err(Damaged)
     }
 
-    /// The same, of which the lowest bit says whether it is negative.
+    /// Reads a signed number, whose lowest bit is the sign.
     fn signed(&mut self) -> Result<i64, Damaged> {
         let number = self.number()?;
         Ok((number >> 1).cast_signed() ^ -(number & 1).cast_signed())
@@ -255,8 +256,8 @@ mod tests {
         table.functions()
     }
 
-    /// Two blocks: the first has counter 3 of the file, a condition on line 7 in column 5, leads to both and calls 5; the second has
-    /// no counter.
+    /// Two blocks. The first has counter 3 of the file and a condition at line 7, column 5; it leads to
+    /// both blocks and calls 5. The second has no counter.
     fn record(at: u64) -> Vec<u8> {
         let way = 903u64.wrapping_sub(1000 + at + 4) as u32;
         let body = [
@@ -342,7 +343,7 @@ mod tests {
             let calls = all[at].blocks[0].calls.iter();
             calls.map(|call| names.iter().position(|name| name == call)).collect()
         };
-        // Nobody has 3, and two others have 4.
+        // No file has 3, and two others have 4.
         assert_eq!(called(0), [Some(0), Some(2)]);
         assert_eq!(called(1), [Some(1), Some(2)]);
     }

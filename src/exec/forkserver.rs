@@ -43,8 +43,8 @@ use ffuzz_sys::{load, process};
 /// Time limit for a child to end after a signal that it can catch.
 const GRACE: Duration = Duration::from_secs(1);
 
-/// After this many inputs in a row that end the fork server, the target itself is considered broken: before any run was
-/// finished, and after that.
+/// Maximum number of consecutive inputs that may end the fork server before the target is considered broken: while no
+/// run has finished, and later.
 const MOST_LOST: [u32; 2] = [3, 20];
 
 /// Exit codes of MemorySanitizer and LeakSanitizer that AFL sets (see `config::env`).
@@ -56,28 +56,28 @@ pub struct ForkServer {
     setup: Setup,
     session: ServerSession,
     settings: RunSettings,
-    /// The present run may be cut at the soft limit.
+    /// True if the current run may be cut at the soft limit.
     cuts: bool,
     /// The last child, if it may still exist: running, or stopped between two runs.
     child: Option<i32>,
-    /// The process of the last run by pipes.
+    /// Process of the last run by pipes.
     last: i32,
-    /// The fuzzer killed the last child, which the protocol must report.
+    /// True if the fuzzer killed the last child; AFL's protocol must report it.
     killed: bool,
     execs: u64,
     spent: Spent,
-    /// For runs ordered by pipes.
+    /// Alarm for runs ordered by pipes.
     alarm: Option<Alarm>,
     restart: Option<String>,
-    /// Test cases of the next batch: fewer on slow targets.
+    /// Number of test cases in the next batch; slow targets get fewer.
     cases: usize,
-    /// Inputs in a row that ended the fork server twice; and whether one did not.
+    /// Number of consecutive inputs that ended the fork server twice; `has_run`: one did not.
     lost: u32,
     has_run: bool,
-    /// Starts after the first one.
+    /// Number of starts after the first one.
     restarts: u64,
     helpers: Helpers,
-    /// Children log what they compare, see [`RunSettings::log_comparisons`].
+    /// True if children log comparisons, see [`RunSettings::log_comparisons`].
     logs: bool,
     /// See [`RunSettings::beginning`].
     beginning: Option<Beginning>,
@@ -85,9 +85,9 @@ pub struct ForkServer {
     quiet: Vec<(usize, u64)>,
     /// See [`ForkServer::end_without_breakpoints`].
     bare: bare::BareChecks,
-    /// None: children are never restored.
+    /// None if children are never restored.
     snapshot: Option<snapshot::Policy>,
-    /// Kinds of notes that were reported, and notes that were not fetched yet.
+    /// Kinds of notes already reported, and notes not fetched yet.
     reported: BTreeSet<ModeNote>,
     notes: Vec<String>,
     /// See [`Executor::take_account`].
@@ -98,12 +98,12 @@ pub struct ForkServer {
 /// See [`Executor::take_account`].
 #[derive(Debug)]
 struct Account {
-    /// None: of the last run.
+    /// Input of the account; None for the last run.
     input: Option<Vec<u8>>,
     text: String,
 }
 
-/// Result of a batch until it stopped: number of runs done, and the outcome of the last one if it must be judged.
+/// Result of a batch until it stopped: number of finished runs, and the outcome of the last one if it must be judged.
 struct Pass {
     done: usize,
     shown: Option<RunEnd>,
@@ -115,7 +115,7 @@ impl Pass {
     }
 }
 
-/// Why a run has no outcome.
+/// Reason why a run has no outcome.
 enum NoRun {
     /// The fork server has ended.
     Lost(String),
@@ -187,8 +187,7 @@ impl ForkServer {
         NoRun::Lost(describe_end(self.session.process.wait_for(Duration::from_millis(200))))
     }
 
-    /// Restarts the target after its fork server died, unless the campaign is over. Its domains must be the same as
-    /// before.
+    /// Restarts the target after its fork server died, unless the campaign is ending. The domains must not change.
     fn start_again(&mut self, how: String) -> Result<(), TargetError> {
         if self.setup.leave.is_asked() {
             return Err(TargetError::Interrupted);
@@ -218,9 +217,8 @@ impl ForkServer {
         if before == now { Ok(()) } else { Err(TargetError::Changed { before, now }) }
     }
 
-    /// After an attempt that ends the fork server, one more follows with a new fork server
-    /// (`again`: with the first input alone). An input that ends it twice is a find; several in a row
-    /// are an error.
+    /// Retries an attempt that ends the fork server once, with a new fork server (`again`: only the first input). An
+    /// input that ends it twice is a find; several such inputs in a row are an error.
     fn persistently(
         &mut self,
         mut attempt: impl FnMut(&mut Self, bool) -> Result<Pass, NoRun>,
@@ -277,12 +275,12 @@ impl ForkServer {
         Observation { index, exit, duration, edges: maps.edges(), dsf: maps.dsf(), comparisons }
     }
 
-    /// The process of the present run: the fork server's own as long as there is no child.
+    /// Process of the current run, or the fork server itself if there is no child.
     fn running(&self) -> i32 {
         self.child.filter(|pid| *pid > 0).unwrap_or_else(|| self.session.process.pid())
     }
 
-    /// Kills the last child if it is one of this fork server: its number came from the target.
+    /// Kills the last child if it descends from this fork server; its pid is untrusted.
     fn kill_child(&mut self, signal: i32) {
         let server = self.session.process.pid();
         if let Some(pid) = self.child.filter(|pid| process::descends_from(*pid, server)) {
@@ -311,20 +309,20 @@ impl Executor for ForkServer {
     }
 
     fn reads_input(&mut self, input: &[u8]) -> Result<Option<bool>, RunError> {
-        // Often the last run was of this input.
+        // The last run was often of this input.
         if self.session.delivery.was_read() == Some(true) {
             return Ok(Some(true));
         }
         self.session.delivery.watch(true);
         self.cuts = false;
-        // A restored child gets its input in another way.
+        // A restored child would get its input in another way.
         let run = self.persistently(|server, _| match server.session.runs.is_some() {
             true => server.run_by_channel(input).map(Pass::one),
             false => server.run_by_pipes(Feed::Input(input)).map(Pass::one),
         });
         let was_read = self.session.delivery.was_read();
         self.session.delivery.watch(false);
-        // A run that was ended early may not have come to its input.
+        // A run that was ended early may not have reached its input.
         let is_whole =
             run?.shown.is_some_and(|end| end.exit == ExitKind::Ok) && !self.bare.has_differed();
         Ok(was_read.filter(|was_read| *was_read || is_whole))
@@ -353,7 +351,7 @@ impl Executor for ForkServer {
         while *next < batch.len() {
             let rest = &batch[*next..];
             let first = &rest[0].bytes;
-            // With breakpoints, a run of a batch is cheaper than one that is observed.
+            // With breakpoints, a run in a batch is cheaper than an observed one.
             let is_sparing = self.session.runs.is_some() && self.setup.way().copied().is_some();
             let batches = self.takes_batches() || is_sparing;
             let pass = self.persistently(|server, again| match batches && !again {
@@ -456,7 +454,7 @@ impl TargetInfo for ForkServer {
         if let Some(files) = self.setup.way().files(self.setup.program(), pid) {
             return (words::strings(files.iter().map(PathBuf::as_path)), Vec::new());
         }
-        // AFL's compilers collect none.
+        // AFL's compilers store no words.
         if self.session.maps.channel().is_none() {
             return (words::strings([self.setup.program()].into_iter()), Vec::new());
         }
@@ -535,7 +533,7 @@ impl TargetInfo for ForkServer {
     fn unseen_code(&self, input: &[u8], file: &Path) -> UnseenCode {
         let Some(native) = self.setup.way().copied() else { return UnseenCode::default() };
         let limit = (self.settings.timeout * 10).max(Duration::from_secs(5));
-        // Only a note depends on it.
+        // Only a note depends on the result.
         let mut unseen = late::find(&self.setup.options, input, file, limit).unwrap_or_default();
         let known = native.files();
         unseen.libraries.retain(|path| !known.contains(path));
@@ -566,7 +564,7 @@ impl TargetInfo for ForkServer {
         let runs = self.session.runs.as_ref()?;
         let server = self.session.process.pid();
         let [own, mut children] = load::processor_times(server)?;
-        // Their numbers came from the target.
+        // These pids are untrusted.
         let living = [self.child, runs.lasting_child()].into_iter().flatten();
         for child in living.filter(|pid| process::descends_from(*pid, server)) {
             children += load::processor_times(child).map_or(Duration::ZERO, |[own, _]| own);
@@ -594,7 +592,7 @@ impl TargetInfo for ForkServer {
 
 impl Drop for ForkServer {
     fn drop(&mut self) {
-        // A stopped persistent child would outlive its fork server: kill it first.
+        // Kill a stopped persistent child first, because it would outlive its fork server.
         self.kill_child(libc::SIGKILL);
         self.session.process.stop(self.setup.options.fork_server_kill_signal);
     }

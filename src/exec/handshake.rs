@@ -1,7 +1,7 @@
 //! The handshake between a fuzzer and a fork server, in all versions.
 //!
-//! AFL 2.5x sends 0; AFL++ up to 4.10 a word of option bits; AFL++ from 4.20 a versioned exchange;
-//! FuzzFactory the number of its domains.
+//! AFL 2.5x sends 0. AFL++ up to 4.10 sends a word of option bits, AFL++ from 4.20 starts a versioned
+//! exchange. FuzzFactory sends the number of its domains.
 
 use std::time::{Duration, Instant};
 
@@ -16,7 +16,7 @@ use ffuzz_sys::wire::{NoWord, WordReader, WordWriter};
 pub(super) struct ForkServerHello {
     /// Size of the edge map in bytes, if reported.
     pub(super) map_size: Option<usize>,
-    /// It takes test cases from shared memory.
+    /// True if the target reads test cases from shared memory.
     pub(super) shared_input: bool,
     pub(super) dictionary: Vec<Vec<u8>>,
     /// Domains of a FuzzFactory target.
@@ -24,10 +24,10 @@ pub(super) struct ForkServerHello {
     pub(super) runtime: Runtime,
 }
 
-/// Kinds of runtimes, as far as the layout of their comparison log depends on it.
+/// Runtimes, as far as their comparison logs differ in layout.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub(super) enum Runtime {
-    /// It has none, or an unknown one.
+    /// No runtime, or an unrecognised one.
     #[default]
     Other,
     /// AFL++ up to 4.10.
@@ -37,8 +37,8 @@ pub(super) enum Runtime {
 }
 
 impl ForkServerHello {
-    /// Size of the edge map in bytes; without a report it is AFL's classic size, or the size that the
-    /// user set.
+    /// Size of the edge map in bytes: the reported size, or else `asked` by the user, or else AFL's
+    /// classic size.
     pub(super) fn edges(&self, asked: Option<usize>) -> usize {
         self.map_size.unwrap_or_else(|| asked.unwrap_or(CLASSIC_MAP))
     }
@@ -49,11 +49,11 @@ pub(super) struct Wires<'a> {
     pub(super) status: &'a mut WordReader,
     pub(super) control: &'a mut WordWriter,
     pub(super) timeout: Duration,
-    /// When not to wait that long.
+    /// Conditions that end the wait before the timeout.
     pub(super) leave: Leave,
 }
 
-/// Why no hello came: the target ended, or something worse.
+/// Reason for a missing hello.
 #[derive(Debug)]
 pub(super) enum NoHello {
     Ended,
@@ -122,7 +122,7 @@ pub(super) fn greet(wires: &mut Wires<'_>) -> Result<ForkServerHello, NoHello> {
     }
 }
 
-/// Error codes of AFL's runtimes, and those from 512 on of this project's: meaning and remedy.
+/// Error codes of AFL's runtimes, and from 512 on those of this project, with meaning and remedy.
 const REPORTS: &[(u32, &str, &str)] = &[
     (
         1,
@@ -169,7 +169,7 @@ fn reported(code: u32) -> TargetError {
 }
 
 fn greet_old(wires: &mut Wires<'_>, word: u32) -> Result<ForkServerHello, NoHello> {
-    // All four bits together come from an old, broken runtime.
+    // Only an old, broken runtime sets all four bits.
     let word = if word & OLD_UNUSED == OLD_UNUSED { word & !OLD_UNUSED } else { word };
     let mut hello = ForkServerHello::default();
     if word & OLD_MAP_SIZE != 0 {
@@ -181,8 +181,8 @@ fn greet_old(wires: &mut Wires<'_>, word: u32) -> Result<ForkServerHello, NoHell
     }
     let offered = word & (OLD_SHARED | OLD_DICTIONARY);
     if offered != 0 {
-        // Everything offered is accepted: a target whose dictionary is refused takes the answer
-        // for its first run command, and stays one run ahead.
+        // Accept everything offered: a target whose dictionary is refused reads the answer as its
+        // first run command, and stays one run ahead.
         wires.send(OLD_OPTIONS | offered)?;
     }
     if word & OLD_DICTIONARY != 0 {

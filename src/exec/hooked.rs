@@ -1,4 +1,4 @@
-//! A target of a tool: every run passes the hooks of the foreign mutators.
+//! A tool's target: every run goes through the hooks of the custom mutators.
 
 use ffuzz_engine::executor::{Executor, Observation, RunError, TargetInfo};
 use ffuzz_engine::mutate::Candidate;
@@ -41,13 +41,13 @@ impl Hooked {
         self.runner.run(&mut self.mutators, batch, next)
     }
 
-    /// Largest useful batch now.
+    /// Largest useful batch at present.
     #[must_use]
     pub fn batch_size(&self) -> usize {
         self.runner.batch_size(&self.mutators)
     }
 
-    /// What the user should know of mutators and target and that was not reported yet, a line each.
+    /// Notes for the user about mutators and target that were not reported yet, one line each.
     pub fn take_notes(&mut self) -> Vec<String> {
         let mut notes = self.mutators.take_messages();
         notes.extend(self.runner.executor_mut().take_notes());
@@ -116,7 +116,7 @@ mod tests {
         let before = ["post_process a", "post_process x", "post_process b", "run aa", "run bb"];
         assert_eq!(calls.take(), before);
         assert!(run_all(&mut hooked, &["x", "x"]).is_empty());
-        // An input that must be observed is run.
+        // An input that must be observed runs even if a mutator drops it.
         hooked.observe(b"x").unwrap();
         assert_eq!(hooked.runner.delivered(), None);
         assert_eq!(calls.take().last().unwrap(), "run x");

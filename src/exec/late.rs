@@ -1,5 +1,5 @@
-//! Libraries that a program loads only when it runs, and a program that it executes in its place: their code is not seen,
-//! because blocks are found before it starts.
+//! Finds libraries that a program loads only at run time, and a program that it executes in the
+//! same process. Their code is not covered, because blocks are found before the program starts.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -14,17 +14,18 @@ use ffuzz_config::options::TargetOptions;
 use ffuzz_engine::executor::UnseenCode;
 use ffuzz_mutators::Mutators;
 
-/// The loader reports what it does with files on the standard error (ld.so(8)).
+/// Variable that makes the loader report its file operations on standard error (ld.so(8)).
 const REPORT: (&str, &str) = ("LD_DEBUG", "files");
-/// What it reports when the program itself begins, and for each library after its constructors.
+/// Messages of the loader: when the program itself begins, and for each library after its
+/// constructors.
 const BEGIN: &[u8] = b"transferring control: ";
 const LOADED: &[u8] = b"calling init: ";
-/// Beginnings of the names of libraries that the C library loads for itself.
+/// Name prefixes of libraries that the C library loads for itself.
 const OF_LIBC: [&str; 2] = ["libnss_", "libresolv"];
-/// Folder of its converters of character sets.
+/// Folder of the C library's character set converters.
 const CONVERTERS: &str = "/gconv/";
 
-/// Runs the program of `options` once, without instrumentation. `file` is the file for the input.
+/// Runs the program of `options` once, without instrumentation. `file` is the input file.
 pub(super) fn find(
     options: &TargetOptions,
     input: &[u8],
@@ -45,8 +46,8 @@ pub(super) fn find(
     Ok(late)
 }
 
-/// Lines are `PID:<tab>MESSAGE`, with blanks before. Children are other processes. The target may write such lines, too:
-/// names are fit for a terminal.
+/// Parses lines of the form `PID:<tab>MESSAGE` with leading blanks. Other PIDs are children. The
+/// target can forge such lines, so names are made safe for a terminal.
 fn parse(report: &[u8]) -> UnseenCode {
     let messages = report.split(|byte| *byte == b'\n').filter_map(|line| {
         let line = line.trim_ascii_start();

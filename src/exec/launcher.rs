@@ -37,24 +37,26 @@ use ffuzz_sys::wire::{self, WordReader, WordWriter};
 pub(super) const CONTROL_FD: i32 = 198;
 pub(super) const STATUS_FD: i32 = 199;
 
-/// The output of a target that nobody wants goes there.
+/// Destination of discarded target output.
 const NULL: &str = "/dev/null";
 
 /// Variable of the target with the folder of its instance, as AFL sets it.
 const INSTANCE: &str = "__AFL_OUT_DIR";
-/// A libFuzzer harness that is started by hand ends by the signal of its crash (`runtime/driver/options.h`).
+/// Variable that makes a libFuzzer harness started by hand end by the signal of its crash
+/// (`runtime/driver/options.h`).
 const HARNESS_SIGNAL: &str = "FFUZZ_HARNESS_SIGNAL";
 
-/// Bytes of its output, time of its second start and letters of the line, for a target that ends at its start.
+/// Limits for a target that ends at its start: bytes of output, duration of its second start, length of the
+/// reported line.
 const PART: usize = 64 << 10;
 const LAST_WORDS: Duration = Duration::from_secs(2);
 const LONGEST_LINE: usize = 200;
 
-/// Size of the segment offered at first: AFL++'s own default, larger than nearly every target, and
-/// free until it is touched.
+/// Initial size of the offered segment: AFL++'s own default, larger than nearly every target needs. Untouched
+/// pages use no memory.
 const OFFERED_MAP: usize = 8 << 20;
 
-/// How the target gets its input.
+/// Source of the target's input.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub enum InputFrom {
     Stdin,
@@ -72,16 +74,16 @@ pub struct Setup {
     pub(super) input: InputFrom,
     /// Link to the file of the target's stdin.
     stdin_file: PathBuf,
-    /// The fuzzer has written the file for inputs.
+    /// True once the fuzzer has written the input file.
     wrote_input: Arc<AtomicBool>,
     pub(super) traits: Traits,
     instance_dir: Option<PathBuf>,
     way: Arc<Way>,
-    /// What stands in for the network, if inputs come over a socket.
+    /// Library that replaces the network, if inputs come over a socket.
     net: Option<Arc<StandIn>>,
-    /// It is started for its comparison log, also if that is one of AFL++.
+    /// True if the target is started for its comparison log, including that of AFL++.
     logs: bool,
-    /// When not to wait for it, neither at its start nor in a run.
+    /// Conditions that end a wait early, both at the start and during a run.
     pub(super) leave: Leave,
 }
 
@@ -134,12 +136,13 @@ impl Setup {
         })
     }
 
-    /// The program is started for its comparison log: `ffuzz-cc` has built it, or AFL++ with `AFL_LLVM_CMPLOG=1`.
+    /// Prepares the program for its comparison log; fails if neither `ffuzz-cc` nor AFL++ with `AFL_LLVM_CMPLOG=1`
+    /// built it.
     pub fn logging(mut self) -> Result<Self, TargetError> {
         if !self.options.skip_binary_check {
             cmplog::check(self.program(), &self.options.extra_env)?;
         }
-        // AFL++ allows it as much more.
+        // AFL++ raises the limit by the same amount.
         let limit = &mut self.options.memory_limit;
         *limit = limit.map(|bytes| bytes.saturating_add(cmplog::BYTES as u64));
         self.logs = true;
@@ -150,14 +153,15 @@ impl Setup {
         self.logs
     }
 
-    /// A start of the target is given up, and so is a run, some time after the request is there.
+    /// Makes a start or a run of the target give up some time after the stop `request`.
     #[must_use]
     pub fn stop_on(mut self, request: StopRequest) -> Self {
         self.leave = Leave::from(Some(request));
         self
     }
 
-    /// For a process without a fork server: a harness that by hand takes files only gets its input as one.
+    /// Passes the input as a file to a process without a fork server whose harness, started by hand, accepts only
+    /// files.
     pub(super) fn name_input_if_needed(&mut self) {
         if self.traits.runs_files && self.argv.len() == 1 && self.input == InputFrom::Stdin {
             self.argv.push(self.stdin_file.clone().into_os_string());
@@ -172,18 +176,18 @@ impl Setup {
         }
     }
 
-    /// The program has counters of a compiler for fuzzing.
+    /// Returns true if the program has counters of a compiler for fuzzing.
     #[must_use]
     pub(crate) fn is_instrumented(&self) -> bool {
         self.traits.instrumented
     }
 
-    /// Its inputs come over a socket.
+    /// Returns true if inputs come over a socket.
     pub(super) fn has_net(&self) -> bool {
         self.net.is_some()
     }
 
-    /// The variables by which a process that a person starts gets its inputs over the socket.
+    /// Variables with which a process started by hand gets its inputs over the socket.
     pub(super) fn net_variables(&self) -> Vec<(OsString, OsString)> {
         let Some(net) = &self.net else { return Vec::new() };
         let extra = self.options.extra_env.iter();
@@ -195,13 +199,13 @@ impl Setup {
         own.filter_map(|(name, value)| Some((name, value?))).collect()
     }
 
-    /// How the target runs.
+    /// Coverage method of the target.
     pub(super) fn way(&self) -> &Way {
         &self.way
     }
 
-    /// The command line of a process that runs the target by these words, without a fork server. `is_server`: an
-    /// emulator loads its plugin all the same.
+    /// Command line that runs the target with these `words` directly. `is_server`: an emulator also loads its
+    /// plugin.
     pub(super) fn command(&self, words: &[OsString], is_server: bool) -> Vec<OsString> {
         self.way.command(words, is_server)
     }
@@ -215,7 +219,7 @@ impl Setup {
             && (self.traits.persistent || self.options.force_persistent)
     }
 
-    /// Whether the program knows a channel, if not the one of this version.
+    /// Returns true if the program supports a channel, of any version.
     pub(super) fn takes_channel(&self) -> bool {
         self.traits.takes_channel
     }
@@ -224,7 +228,7 @@ impl Setup {
         self.traits.deferred || self.options.force_deferred
     }
 
-    /// The file or pipe for inputs, unless the target requests shared memory.
+    /// Opens the file or pipe for inputs, which is unused if the target requests shared memory.
     pub(super) fn open_delivery(&self) -> Result<InputDelivery, TargetError> {
         match &self.input {
             InputFrom::Stdin => InputDelivery::stdin(&self.stdin_file),
@@ -232,7 +236,7 @@ impl Setup {
                 let (keep, ours) = (self.options.keep_input_file, Arc::clone(&self.wrote_input));
                 let mut delivery =
                     InputDelivery::Named { path: path.clone(), keep, ours, watched: false };
-                // Some targets open the file before their fork server is up.
+                // Some targets open the file before their fork server starts.
                 delivery.deliver(&[])?;
                 Ok(delivery)
             }
@@ -270,7 +274,7 @@ impl Setup {
         }
     }
 
-    /// The likely reason for a process that ended immediately. `said`: the last line that it wrote.
+    /// Likely reason for a process that ended immediately. `said` is the last line of its output.
     fn early_end(&self, status: Option<i32>, said: Option<String>) -> TargetError {
         let names = self.missing_libraries(status);
         if !names.is_empty() {
@@ -292,8 +296,8 @@ impl Setup {
         TargetError::DiedAtStart { how, memory_limit, deferred, addresses }
     }
 
-    /// Shared libraries that the loader does not find. It exits with 127 then, and lists them instead
-    /// of starting the program if called as by `ldd`.
+    /// Names of missing shared libraries. The loader then exits with 127; called as by `ldd`, it lists them and
+    /// does not start the program.
     pub(super) fn missing_libraries(&self, status: Option<i32>) -> Vec<String> {
         let by_loader = status.is_some_and(|s| libc::WIFEXITED(s) && libc::WEXITSTATUS(s) == 127);
         if !by_loader || binary::loader(self.program()).is_none() {
@@ -307,7 +311,8 @@ impl Setup {
         self.options.init_timeout.unwrap_or(run * 10)
     }
 
-    /// Variables that every start sets or removes; a process without a fork server behaves as by hand.
+    /// Variables that every start sets or removes, so that a process without a fork server behaves as if started
+    /// by hand.
     pub(super) fn base_env(&self) -> Vec<(OsString, Option<OsString>)> {
         let mut env: Vec<(OsString, Option<OsString>)> = [
             "__AFL_SHM_ID",
@@ -316,7 +321,7 @@ impl Setup {
             PERSISTENT,
             "__AFL_DEFER_FORKSRV",
             "AFL_CHILD_SYNC_SHM",
-            // With it, AFL++ 4.22 targets send no hello.
+            // If set, AFL++ 4.22 targets send no hello.
             "AFL_OLD_FORKSERVER",
             channel::ENV,
         ]
@@ -338,8 +343,8 @@ impl Setup {
     }
 }
 
-/// Ends what earlier fuzzers have left in this instance folder, which no other one uses now. Returns the number of
-/// processes.
+/// Ends processes that earlier fuzzers left running for this instance folder, which must not be in use. Returns
+/// their number.
 pub fn end_abandoned(instance: &Path) -> usize {
     strays::end_abandoned(INSTANCE, instance.as_os_str())
 }
@@ -353,17 +358,17 @@ pub(super) struct ServerSession {
     pub(super) control: WordWriter,
     pub(super) status: WordReader,
     pub(super) maps: Maps,
-    /// Of a program of AFL++ that was started for it.
+    /// Log of an AFL++ program that was started for it.
     pub(super) log: Option<AflLog>,
-    /// None: runs use AFL's pipes.
+    /// None if runs use AFL's pipes.
     pub(super) runs: Option<RunChannel>,
-    /// Why the target cannot use the channel.
+    /// Error that keeps the target from using the channel.
     pub(super) refused: Option<std::io::Error>,
     pub(super) delivery: InputDelivery,
     pub(super) dictionary: Vec<Vec<u8>>,
 }
 
-/// What a start needs apart from the program: memory to offer.
+/// Memory that a start offers to the program.
 struct Offers {
     segment: (SharedMap, i32),
     input: Option<(SharedMap, i32)>,
@@ -490,7 +495,7 @@ enum Startup {
 impl Offers {
     fn new(map: usize, with_input: bool, runs: bool) -> Result<Self, TargetError> {
         let memory = |bytes| move |source| TargetError::Memory { bytes, source };
-        // A FuzzFactory target writes to its domain array in any case.
+        // A FuzzFactory target always writes to its domain array.
         let bytes = map.max(CLASSIC_MAP + 4 * LEGACY_KEYS).next_multiple_of(64);
         let segment = SharedMap::sysv(bytes).map_err(memory(bytes))?;
         let bytes = MAX_INPUT + 4;
@@ -528,7 +533,7 @@ fn launch(
         set(cmplog::ENV, id.to_string());
         set(cmplog::MARK, "1".into());
     }
-    // Without it the target writes its coverage to private memory.
+    // Without the channel the target writes its coverage to private memory.
     if !setup.options.non_instrumented {
         set(channel::ENV, channel::TARGET_FD.to_string());
     }
@@ -557,8 +562,8 @@ fn launch(
     Ok((process, control.into(), status.into()))
 }
 
-/// What a target that ends at its start writes to its standard error last, of another start of it.
-/// None if that is shown anyway.
+/// Starts a target that ends at its start once more, and returns the telling line of its standard error. None if
+/// that is shown anyway.
 fn last_line(
     setup: &Setup,
     offers: &Offers,
@@ -572,7 +577,7 @@ fn last_line(
     let mut listener = Listener::new(PART).ok()?;
     let (mut process, control, status) =
         launch(setup, offers, at, delivery, (strays, listener.output())).ok()?;
-    // It must not wait for orders.
+    // Closed so that it does not wait for orders.
     drop((control, status));
     listener.wait(&mut process, LAST_WORDS);
     drop(process);
@@ -580,7 +585,7 @@ fn last_line(
     telling_line(&String::from_utf8_lossy(&stderr))
 }
 
-/// The last line with text. Sanitizers name the cause first, and end with remarks.
+/// The first line of a sanitizer's report, which names the cause, or else the last line with text.
 fn telling_line(output: &str) -> Option<String> {
     let lines = || output.lines().map(str::trim).filter(|line| !line.is_empty());
     let report = lines().find(|line| line.contains("Sanitizer") && line.contains("ERROR: "));

@@ -1,8 +1,8 @@
 //! Running targets, and observing runs.
 //!
-//! [`ForkServer`] implements all versions of AFL's fork server protocol, and offers the channel
-//! (`runtime/channel.h`) through it; [`Direct`] starts a process per run. Both implement
-//! [`Executor`], the only interface for callers.
+//! [`ForkServer`] implements all versions of AFL's fork server protocol and, through it, offers the channel
+//! (`runtime/channel.h`). [`Direct`] starts one process per run. Both implement [`Executor`], the only interface for
+//! callers.
 //!
 //! | mode | who | how a run is ordered |
 //! |---|---|---|
@@ -13,8 +13,8 @@
 //! | `persistent` | `ffuzz-cc`, a loop | the child waits for the next input, the fork server for the end of the child |
 //! | `batch` | the same, inputs in shared memory | up to 256 inputs at once |
 //!
-//! [`Executor::run`] takes a batch in every mode. An obstacle to a mode is reported once (`forkserver/notes.rs`), and
-//! the next slower mode is used.
+//! [`Executor::run`] takes a batch in every mode. If a mode cannot be used, the reason is reported once
+//! (`forkserver/notes.rs`) and the next slower mode is used.
 
 pub mod binary;
 mod blocked;
@@ -77,17 +77,17 @@ use std::time::Duration;
 use ffuzz_config::options::TargetOptions;
 use ffuzz_engine::executor::{Executor, ExitKind};
 
-/// What runs a target.
+/// Method of starting runs.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Engine {
-    /// A process of the target forks the others, or takes many inputs.
+    /// One process of the target forks the others, or runs many inputs.
     ForkServer,
     /// The fuzzer starts a process for each run.
     Direct,
 }
 
 impl Engine {
-    /// The one that these options ask for.
+    /// Engine that these options select.
     #[must_use]
     pub fn of(options: &TargetOptions) -> Self {
         let blind = options.non_instrumented && !options.blind_fork_server;
@@ -95,7 +95,7 @@ impl Engine {
     }
 }
 
-/// Starts the target by the engine that its options ask for. `timeout` is that of a run.
+/// Starts the target with the engine that its options select. `timeout` is that of a run.
 pub fn open(setup: Setup, timeout: Duration) -> Result<Box<dyn Executor>, TargetError> {
     Ok(match Engine::of(&setup.options) {
         Engine::ForkServer => Box::new(ForkServer::start(setup, timeout)?),
@@ -110,7 +110,7 @@ struct RunEnd {
     duration: Duration,
 }
 
-/// Meaning of a raw wait status. `killed`: the process was killed because it exceeded the timeout.
+/// Converts a raw wait status. `killed`: the process exceeded the timeout.
 fn exit_kind(status: i32, killed: bool, is_crash_code: impl Fn(u8) -> bool) -> ExitKind {
     if killed {
         return ExitKind::Hang;

@@ -6,9 +6,9 @@ use super::runs::RunChannel;
 use ffuzz_engine::domain::{Domain, DsfView};
 use ffuzz_sys::memory::SharedMap;
 
-/// AFL's classic map size, and the place of the DSF array in a FuzzFactory segment.
+/// AFL's classic map size, and the offset of the DSF array in a FuzzFactory segment.
 pub(super) const CLASSIC_MAP: usize = 1 << 16;
-/// Most DSF keys of a FuzzFactory target: 4 domains of 65536.
+/// Maximum number of DSF keys of a FuzzFactory target: 4 domains of 65536.
 pub(super) const LEGACY_KEYS: usize = 4 << 16;
 
 /// Where the maps are.
@@ -25,9 +25,9 @@ pub(super) struct Maps {
     domains: Vec<Domain>,
     /// Keys to check after the last run; valid unless `everything`.
     touched: Vec<u32>,
-    /// The whole DSF array must be checked or cleared.
+    /// True if the whole DSF array must be checked or cleared.
     everything: bool,
-    /// Nothing has to be cleared: the target has done it.
+    /// True if nothing must be cleared, because the target did it.
     clean: bool,
 }
 
@@ -43,7 +43,7 @@ impl Maps {
         }
     }
 
-    /// `domains` only for targets of the original FuzzFactory.
+    /// Maps in AFL's segment. `domains` is empty except for targets of the original FuzzFactory.
     pub(super) fn in_segment(segment: SharedMap, map_size: usize, domains: Vec<Domain>) -> Self {
         let keys = domains.last().map_or(0, Domain::end) as usize;
         let place = MapStorage::Segment { segment, map_size, keys };
@@ -54,7 +54,7 @@ impl Maps {
         &self.domains
     }
 
-    /// Modules whose counters are known not to overlap.
+    /// Modules whose counters do not overlap (checked).
     pub(super) fn modules(&self) -> &[Named] {
         match &self.place {
             MapStorage::Channel(channel) => &channel.modules,
@@ -77,7 +77,7 @@ impl Maps {
         }
     }
 
-    /// Empties the comparison log, before a run that is to have one.
+    /// Empties the comparison log; call it before a run that is logged.
     pub(super) fn clear_log(&mut self) {
         if let MapStorage::Channel(channel) = &mut self.place {
             channel.clear_log();
@@ -105,8 +105,8 @@ impl Maps {
         self.everything = false;
     }
 
-    /// Reads the list of touched keys after a run. A run that was killed may have ended
-    /// between a value and its entry in the list, so everything is checked then.
+    /// Reads the touched keys after a run; `complete` is false if the run was killed, possibly between a
+    /// value and its list entry. Then everything is checked.
     pub(super) fn collect(&mut self, complete: bool) {
         self.everything = match &self.place {
             MapStorage::Channel(channel) => !(channel.copy_touched(&mut self.touched) && complete),
@@ -114,21 +114,21 @@ impl Maps {
         };
     }
 
-    /// The edge map is again that of an earlier run.
+    /// Restores the edge map of an earlier run.
     pub(super) fn restore_edges(&mut self, edges: &[u8]) {
         if let MapStorage::Channel(channel) = &mut self.place {
             channel.edges_mut().copy_from_slice(edges);
         }
     }
 
-    /// The keys that the last run has changed, for [`Self::restore_keys`].
+    /// Keys and values that the last run changed, for [`Self::restore_keys`].
     pub(super) fn changed_keys(&self) -> Vec<(u32, u32)> {
         let mut keys = Vec::new();
         self.dsf().for_each_changed(|_, key, value| keys.push((key, value)));
         keys
     }
 
-    /// The domain maps are again those of an earlier run.
+    /// Restores the domain maps of an earlier run.
     pub(super) fn restore_keys(&mut self, keys: &[(u32, u32)]) {
         let MapStorage::Channel(channel) = &mut self.place else { return };
         let values = channel.dsf_mut();
@@ -140,7 +140,7 @@ impl Maps {
         self.everything = false;
     }
 
-    /// The target has cleared the maps itself.
+    /// Notes that the target has cleared the maps itself.
     pub(super) fn note_clean(&mut self) {
         self.clean = true;
     }
@@ -161,7 +161,7 @@ impl Maps {
         DsfView { domains: &self.domains, values, touched }
     }
 
-    /// The domains in one line.
+    /// Describes the domains in one line.
     pub(super) fn keys(&self) -> String {
         let keys = self.domains.iter();
         let keys = keys.map(|d| format!("{}:{}:{}", d.size, d.reducer.name(), d.initial));

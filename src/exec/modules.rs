@@ -1,4 +1,4 @@
-//! Which part of the edge map belongs to which file: the program, or a library that is instrumented.
+//! Assigns the parts of the edge map to files: the program and instrumented libraries.
 
 use std::fs;
 use std::ops::Range;
@@ -16,7 +16,7 @@ pub(super) struct Named {
     pub(super) name: String,
 }
 
-/// Accepts only files that are mapped in the process: the names come from the target.
+/// Resolves the names, which are untrusted; only files mapped in the process are accepted.
 pub(super) fn located(named: &[Named], pid: i32) -> Vec<Module> {
     let files = sites::files_of(pid);
     let module = |named: &Named| {
@@ -30,7 +30,7 @@ fn file<'a>(name: &str, files: &'a [PathBuf]) -> Option<&'a PathBuf> {
     if name.is_empty() {
         return None;
     }
-    // The loader may have come by a link.
+    // The loader may have followed a link.
     let real = fs::canonicalize(name).ok();
     let by_link = files.iter().find(|file| real.as_deref() == Some(file));
     let plain = Path::new(name.trim_start_matches("./")).as_os_str().as_bytes();

@@ -35,9 +35,9 @@ use ffuzz_sys::process::{self, Launch, OutputTo, Process};
 use ffuzz_sys::strays::Strays;
 use ffuzz_sys::{futex, stop::Leave};
 
-/// For the screen and the names of finds.
+/// Name of the mutator on the screen and in the names of finds.
 const NAME: &str = "libfuzzer";
-/// Names the memory in the environment of the process.
+/// Environment variable that names the shared memory.
 const ENV: &str = "FFUZZ_MUTATOR";
 
 const MAGIC: u32 = u32::from_le_bytes(*b"FFMT");
@@ -81,15 +81,15 @@ const LOOKS: [Duration; 2] = [Duration::from_millis(1), Duration::from_millis(10
 /// Number of consecutive calls without a return after which no more are made.
 const MOST_HANGS: u32 = 3;
 
-/// The mutator of a harness and its process.
+/// The mutator of a harness, with its process.
 pub struct HarnessMutator {
     setup: Setup,
     functions: InputFunctions,
     partner: Option<Partner>,
-    /// Seed of the random numbers, and how many were drawn.
+    /// Seed of the random numbers, and the number of those drawn (`drawn`).
     seed: u64,
     drawn: u64,
-    /// The last input, and its distance from the seed.
+    /// The last input, and its distance from the seed (`depth`).
     chain: Vec<u8>,
     depth: u32,
     hangs: u32,
@@ -351,7 +351,7 @@ mod tests {
         assert!(header.contains("FFUZZ_LONGEST_INPUT (1u << 20)") && MAX_INPUT == 1 << 20);
         let body = header.split("struct ffuzz_mutations {").nth(1).unwrap();
         let body = body.split("};").next().unwrap();
-        // Without comments: a word each, or an array of words.
+        // Without comments, each line declares a word or an array of words.
         let mut at = 0;
         let mut found = vec![];
         for line in body.lines().filter_map(|line| line.trim().strip_prefix("uint32_t ")) {

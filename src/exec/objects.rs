@@ -1,4 +1,4 @@
-//! The program and the libraries that the loader puts beside it.
+//! The program and the libraries that the loader maps with it.
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
@@ -9,23 +9,24 @@ use std::{fs, io};
 use super::binary;
 use super::choice::Choice;
 
-/// The loader lists what it would load, and does not start the program (ld.so(8)).
+/// Variable that makes the loader list what it would load, without starting the program (ld.so(8)).
 const LIST: &str = "LD_TRACE_LOADED_OBJECTS";
-/// Beginning of the names of our own libraries.
+/// Name prefix of our own libraries.
 const OURS: &str = "libffuzz-";
 const NOT_FOUND: &[u8] = b" => not found";
 
-/// What the loader says of a program.
+/// The loader's report on a program.
 #[derive(Debug, Default, Eq, PartialEq)]
 pub struct Objects {
     /// The program, its libraries and its loader, by their real paths, in the loader's order.
     pub files: Vec<PathBuf>,
-    /// Names of libraries that are not there.
+    /// Names of missing libraries.
     pub missing: Vec<String>,
 }
 
 impl Objects {
-    /// Asks the program's loader; a program without one stands alone. `env` is added to our environment.
+    /// Runs the program's loader; the result for a program without one is the program alone. `env` is added to our
+    /// environment.
     pub fn of(program: &Path, env: &[(OsString, OsString)]) -> io::Result<Self> {
         if binary::loader(program).is_none() {
             return Ok(Self { files: vec![fs::canonicalize(program)?], missing: Vec::new() });
@@ -41,7 +42,7 @@ impl Objects {
         Ok(objects)
     }
 
-    /// The files that belong to a choice; the program also has the name by which it was given.
+    /// Files that `choice` includes; the program also matches by the name under which it was given.
     pub fn chosen(&self, choice: &Choice, program: &Path) -> impl Iterator<Item = &Path> {
         let given = choice.takes(&name(program));
         self.files
@@ -59,8 +60,9 @@ impl Objects {
         names.map(|name| name.to_string_lossy().into_owned()).collect()
     }
 
-    /// Lines are `NAME => PATH (ADDRESS)`, `PATH (ADDRESS)`, `NAME (ADDRESS)` or `NAME => not found`. A path may be
-    /// relative to the folder that the loader was started in: a library was linked as `./NAME`, or looked for in `.`.
+    /// Parses lines of the form `NAME => PATH (ADDRESS)`, `PATH (ADDRESS)`, `NAME (ADDRESS)` or `NAME => not found`.
+    /// A path may be relative to the folder in which the loader was started: a library was linked as `./NAME`, or
+    /// found in `.`.
     fn parse(listed: &[u8]) -> Self {
         let mut objects = Self::default();
         for line in listed.split(|byte| *byte == b'\n').map(<[u8]>::trim_ascii) {

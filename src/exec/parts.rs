@@ -1,4 +1,4 @@
-//! Which builds of which files a map belongs to: so that what was learned from one program is not used
+//! Identifies the builds of the files that a map covers, so that results from one program are not used
 //! for another.
 
 use std::fs;
@@ -11,7 +11,7 @@ use ffuzz_engine::executor::{Module, TargetInfo};
 use ffuzz_engine::feedback::Part;
 
 /// The program and its libraries with their places in the map. A target that does not name them (one
-/// of AFL's compilers) is one part; none without a map.
+/// of AFL's compilers) is a single part; without a map there are no parts.
 #[must_use]
 pub fn parts(target: &dyn TargetInfo, program: &Path) -> Vec<Part> {
     let mut modules = target.modules();
@@ -27,7 +27,7 @@ fn part(Module { counters, file }: Module) -> Part {
     Part { name, build, file: file.to_string_lossy().into_owned(), counters }
 }
 
-/// The linker's build-id, which a stripped copy shares, or the hash of the content.
+/// The linker's build-id, which a stripped copy keeps, or else a hash of the content.
 #[must_use]
 pub fn build_of(file: &Path) -> Option<String> {
     let content = fs::read(file).ok()?;

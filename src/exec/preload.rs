@@ -1,8 +1,8 @@
-//! The runtime as a library that is loaded into a program before all others (`LD_PRELOAD`), because the program
-//! itself was linked without it.
+//! The runtime as a library that is loaded before all others (`LD_PRELOAD`), for a program that was linked without
+//! it.
 //!
-//! That is the case if a library of the program is instrumented and the program is not. The functions that the library
-//! was linked with pass on to this one (`runtime/stub.c`); the fork server starts between the loader and `main`
+//! This is needed if a library of the program is instrumented but the program is not. The library's stub functions
+//! forward to this one (`runtime/stub.c`); the fork server starts between the loader and `main`
 //! (`runtime/preload/start.c`).
 
 use std::ffi::OsString;
@@ -20,11 +20,11 @@ use ffuzz_assets::{Assets, AssetsError};
 use ffuzz_config::env::AssetPlaces;
 
 const VARIABLE: &str = "LD_PRELOAD";
-/// Mode bits of a program that runs as its owner or group.
+/// Mode bits of a program that runs as its owner or its group.
 const SET_USER: u32 = 0o4000;
 const SET_GROUP: u32 = 0o2000;
 
-/// Why a library of ours cannot be loaded.
+/// Reason why one of our libraries cannot be loaded.
 #[derive(Debug, thiserror::Error, Diagnostic)]
 pub enum PreloadError {
     #[error("{path:?} cannot be loaded: its path has a space, a colon or a comma")]
@@ -35,7 +35,8 @@ pub enum PreloadError {
     Assets(AssetsError),
 }
 
-/// Unpacks one of the libraries of [`ffuzz_assets`]. The loader and QEMU take its path within a list.
+/// Unpacks a library of [`ffuzz_assets`]. Its path must fit into the lists of the loader and QEMU, so it has no
+/// separators.
 pub(super) fn library(places: &AssetPlaces, name: &str) -> Result<PathBuf, PreloadError> {
     let path = Assets::open(places).map_err(PreloadError::Assets)?.directory.join(name);
     match path.as_os_str().as_bytes().iter().any(|byte| b" :,".contains(byte)) {
@@ -44,20 +45,20 @@ pub(super) fn library(places: &AssetPlaces, name: &str) -> Result<PathBuf, Prelo
     }
 }
 
-/// A library of ours that the target loads first.
+/// One of our libraries that the target loads first.
 #[derive(Debug)]
 pub(super) struct Preload {
     library: PathBuf,
 }
 
 impl Preload {
-    /// `name` is one of [`ffuzz_assets`].
+    /// Opens a library of [`ffuzz_assets`] by `name`.
     pub(super) fn open(places: &AssetPlaces, name: &str) -> Result<Self, PreloadError> {
         let library = library(places, name)?;
         Ok(Self { library })
     }
 
-    /// What is to be set in the environment of a target that gets these variables.
+    /// The variable to add to the environment `env` of a target.
     pub(super) fn variable(&self, env: &[(OsString, Option<OsString>)]) -> (OsString, OsString) {
         let user = env.iter().rev().find(|(name, _)| name == VARIABLE);
         let user = user.and_then(|(_, list)| list.as_ref()).filter(|list| !list.is_empty());
@@ -70,8 +71,8 @@ impl Preload {
     }
 }
 
-/// Whether `ffuzz-cc` has built a library of a program into which the runtime can be loaded. `env` is added to the
-/// target's environment.
+/// Returns true if `ffuzz-cc` built a library of the program and the runtime can be loaded into it. `env` is added
+/// to the target's environment.
 pub(super) fn has_instrumented_library(program: &Path, env: &[(OsString, OsString)]) -> bool {
     if !binary::is_native(program) || binary::loader(program).is_none() || changes_user(program) {
         return false;
@@ -82,7 +83,7 @@ pub(super) fn has_instrumented_library(program: &Path, env: &[(OsString, OsStrin
     own.any(|path| fs::read(path).is_ok_and(|content| binary::needs_runtime(&content)))
 }
 
-/// The program runs as another user or group: the loader leaves preloaded libraries out then.
+/// Returns true if the program runs as another user or group: the loader then skips preloaded libraries.
 pub(super) fn changes_user(program: &Path) -> bool {
     let Ok(data) = fs::metadata(program) else { return false };
     let mode = data.permissions().mode();

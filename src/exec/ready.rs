@@ -1,5 +1,5 @@
-//! A target for the inputs of a tool: its options and those of the mutators that change what it gets, up
-//! to the executor.
+//! Prepares a target for the inputs of a tool, from the options of target and mutators up to the
+//! executor.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -10,17 +10,17 @@ use ffuzz_engine::executor::RunError;
 use ffuzz_engine::runner::Runner;
 use ffuzz_mutators::Mutators;
 
-/// How a tool wants its target: everything that is decided before the target is checked.
+/// A tool's options for its target, decided before the target is checked.
 #[derive(Clone, Debug)]
 pub struct ReadyOptions {
     pub target: TargetOptions,
-    /// Their hooks change what the target gets.
+    /// Mutators whose hooks change delivered inputs.
     pub mutators: CustomOptions,
-    /// File for inputs that the target does not take otherwise.
+    /// Input file of a target that reads no other source.
     pub scratch: PathBuf,
-    /// Of a run.
+    /// Timeout of a run.
     pub timeout: Duration,
-    /// The target inherits our stdin, unless a mutator is to change what it reads there.
+    /// The target inherits our stdin, unless a mutator changes its input.
     pub inherit_stdin: bool,
 }
 
@@ -40,7 +40,7 @@ impl ReadyOptions {
     }
 }
 
-/// A target that can be started.
+/// A checked target, ready to start.
 pub struct Ready {
     setup: Setup,
     mutators: Mutators,
@@ -49,19 +49,19 @@ pub struct Ready {
 }
 
 impl Ready {
-    /// The mutators have a say in every run.
+    /// Returns true if the mutators have hooks that every run calls.
     #[must_use]
     pub fn has_hooks(&self) -> bool {
         self.mutators.touch_runs()
     }
 
-    /// Starts a process of its own for each input. True: the target has counters.
+    /// Starts a separate process for each input. The flag is true if the target has counters.
     pub fn fresh(self) -> Result<(bool, Fresh), RunError> {
         let instrumented = self.setup.is_instrumented();
         Ok((instrumented, Fresh::new(self.setup, self.mutators, self.late, true)?))
     }
 
-    /// Starts the target, behind the mutators.
+    /// Starts the target, with the mutators' hooks.
     pub fn start(self) -> Result<Hooked, RunError> {
         let target = open(self.setup, self.timeout)?;
         let runner = Runner::new(target).send_late(self.late);

@@ -1,9 +1,9 @@
-//! Inputs that a process without a fork server gets before its own: a crash may need what an earlier
-//! process of the same program got before it.
+//! Inputs that a process without a fork server runs before its own: a crash may depend on inputs that the
+//! crashing process ran earlier.
 //!
-//! Three ways: the runtime of `ffuzz-cc` reads files (`runtime/replay.c`), the driver of AFL++ takes words of the
-//! command line, and AFL's loop stops for each input, which in AFL++ 4.20 and later runs below a fork server with
-//! prepared orders.
+//! There are three ways. The runtime of `ffuzz-cc` reads files (`runtime/replay.c`); the driver of AFL++ takes
+//! files on the command line; AFL's loop stops for each input, and in AFL++ 4.20 and later requires a fork
+//! server, for which the orders are prepared.
 
 use std::ffi::OsString;
 use std::fs::{self, File};
@@ -16,13 +16,13 @@ use super::delivery::InputDelivery;
 use ffuzz_engine::corpus::names;
 use ffuzz_sys::{memory, process};
 
-/// The variable with what the names of these inputs begin with, and the one with the file that the program
-/// reads, unless it is standard input (`runtime/replay.c`).
+/// Variables with the common prefix of the files' names and, unless it is standard input, with the file that the
+/// program reads (`runtime/replay.c`).
 pub const REPLAY: &str = "FFUZZ_REPLAY";
 pub const REPLAY_FILE: &str = "FFUZZ_REPLAY_FILE";
-/// A loop of AFL stops its process after each input if it is set.
+/// Variable that makes AFL's loop stop its process after each input.
 pub(super) const PERSISTENT: &str = "__AFL_PERSISTENT";
-/// Maximum number of files that is searched.
+/// Maximum number of files that are searched.
 const MOST: usize = 1 << 16;
 
 /// How a program takes several inputs in one process.
@@ -47,7 +47,7 @@ impl Replay {
     }
 }
 
-/// The files that begin so. The last one is the crash itself, or empty.
+/// Files whose names begin with `start`. The last one is the crash itself, or empty.
 #[must_use]
 pub fn files(start: &Path) -> Vec<PathBuf> {
     let named = |number| {
@@ -58,14 +58,14 @@ pub fn files(start: &Path) -> Vec<PathBuf> {
     (0..MOST).map(named).take_while(|file| file.exists()).collect()
 }
 
-/// All of them but the last.
+/// All files but the last, which is the crash.
 fn inputs_before(start: &Path) -> Vec<PathBuf> {
     let mut files = files(start);
     files.pop();
     files
 }
 
-/// What [`Replay::Runtime`] needs; `file`: that of the input, empty for standard input.
+/// Variables for [`Replay::Runtime`]; `file` is the input file, empty for standard input.
 pub(super) fn variables(start: &Path, file: &Path) -> Vec<(OsString, Option<OsString>)> {
     let set = |name: &str, path: &Path| (name.into(), Some(path.as_os_str().to_owned()));
     let mut env = vec![set(REPLAY, start)];
@@ -81,8 +81,8 @@ pub(super) fn words(start: &Path, argv: &[OsString], file: &Path) -> Vec<OsStrin
     first.iter().cloned().chain(before).chain(last.iter().cloned()).collect()
 }
 
-/// All that a fork server of AFL++ 4.20 or newer reads until it has started a process: the answer to its hello,
-/// and one order. Neither depends on what it writes, so both are prepared in advance.
+/// All that a fork server of AFL++ 4.20 or newer reads before it starts a process: the answer to its hello, and
+/// one order. Neither depends on its output, so both are prepared in advance.
 pub(super) fn orders() -> io::Result<File> {
     const ANSWER: u32 = !0x4146_4c01;
     const RUN: u32 = 0;
@@ -92,16 +92,16 @@ pub(super) fn orders() -> io::Result<File> {
     Ok(orders)
 }
 
-/// The inputs of a process that stops after each of them.
+/// Queued inputs of a process that stops after each one.
 #[derive(Debug)]
 pub(super) struct Line {
     inputs: std::vec::IntoIter<Vec<u8>>,
-    /// The process has stopped after the last one, and was ended.
+    /// True if the process was killed after its last input.
     pub(super) is_over: bool,
 }
 
 impl Line {
-    /// The first one is delivered at once.
+    /// Delivers the first input immediately.
     pub(super) fn begin(
         start: &Path,
         own: &[u8],
@@ -115,7 +115,7 @@ impl Line {
         Ok(Self { inputs, is_over: false })
     }
 
-    /// To be called when the process has stopped.
+    /// Delivers the next input; call it when the process has stopped.
     pub(super) fn next(&mut self, delivery: &mut InputDelivery, pid: i32) {
         let next = self.inputs.next();
         if next.is_none_or(|input| delivery.deliver(&input).is_err()) {

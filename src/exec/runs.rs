@@ -1,15 +1,15 @@
 //! Runs ordered through the channel (`struct ffuzz_runs` of `runtime/channel.h`).
 //!
-//! Both sides wait for words in shared memory. A target in its persistent loop takes a batch of test
-//! cases and stops at the first that shows something new; one without a loop runs one and ends, or is
-//! restored after each ([`Child::Lasting`]).
+//! Both sides wait for words in shared memory. A target in its persistent loop runs a batch of test cases and stops
+//! at the first one that shows something new. A target without a loop runs one test case and ends, or is restored
+//! after each ([`Child::Lasting`]).
 //!
-//! The target compares a run with the virgin map and with a threshold per key, both in pages of the channel that it can
-//! only read; before each hand-over the judge tells the executor what has changed (`Judge::teach`). Nothing new: the
-//! target clears what was touched (`runtime/novelty.c`) and goes on. Something new: it stops with its maps in place,
-//! the judge reads them, and the input runs once more before it is kept. Both sides have the same rule, so a batch
-//! stops at exactly those runs that the judge keeps (`tests/fuzzing/modes.rs`). The number of the case under way is in
-//! shared memory: when the child dies, it names the culprit, and the cases after it go to a new child.
+//! The target compares a run with the virgin map and with a threshold per key, both in channel pages that are
+//! read-only for it; before each hand-over the judge passes changes to the executor (`Judge::teach`). If nothing is
+//! new, the target clears what was touched (`runtime/novelty.c`) and continues. Otherwise it stops with its maps in
+//! place, the judge reads them, and the input runs once more before it is kept. Both sides apply the same rule, so a
+//! batch stops at exactly those runs that the judge keeps (`tests/fuzzing/modes.rs`). The number of the current case
+//! is in shared memory: when the child dies, it identifies the case, and the cases after it go to a new child.
 
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -21,22 +21,22 @@ use ffuzz_engine::mutate::MAX_INPUT;
 use ffuzz_sys::futex;
 use ffuzz_sys::memory::SharedMap;
 
-/// Maximum number of test cases in a batch. A hand-over is two switches between processes, 12 to 19 us on a virtual
-/// machine: with 64 cases that is a quarter of the time of runs that take a microsecond.
+/// Maximum number of test cases in a batch. A hand-over takes two process switches, 12 to 19 us on a virtual machine:
+/// with 64 cases that is a quarter of the time of runs that take a microsecond.
 pub(super) const MOST_CASES: usize = 256;
 /// Bytes for the test cases of one batch.
 pub(super) const ARENA: usize = 2 << 20;
 
 pub(super) const RUNS: usize = 1024;
-/// A number for each case of a batch.
+/// Offset of the path hashes: one number for each case of a batch.
 pub(super) const PATHS: usize = 1280;
 pub(super) const CASES: usize = 3328;
-/// Bytes of a case in the table.
+/// Size of a table entry in bytes.
 const CASE: usize = 8;
-/// What is written into the arena begins at a multiple of this.
+/// Alignment of data in the arena.
 const ALIGN: usize = 16;
 
-/// Unit of the target's clock, nanoseconds.
+/// Unit of the target's clock in nanoseconds.
 pub(super) const TICK: u64 = 256;
 
 /// Byte offsets of `struct ffuzz_runs`.
@@ -118,11 +118,11 @@ const SOON: Duration = Duration::from_millis(1);
 const SHOWN_EACH: u32 = 1;
 const SHOWN_NEWS: u32 = 2;
 
-/// Where the input is, for a child that delivers it itself: offset of `struct ffuzz_input`, bytes of
-/// its path, and kinds.
+/// Offset of `struct ffuzz_input`, with which a child delivers the input itself; size of its path, and its kinds.
 pub(super) const INPUT: usize = 5376;
 pub(super) const INPUT_PATH: usize = LEFT - INPUT - 4;
-/// `struct ffuzz_left`: how many files the last run of a restored child has changed, and the path of the first.
+/// Offset of `struct ffuzz_left`: number of files that the last run of a restored child changed, and the path of the
+/// first.
 pub(super) const LEFT: usize = 7936;
 const LEFT_PATH: usize = super::channel::HEADER - LEFT - 4;
 const INPUT_NONE: u32 = 0;
@@ -141,15 +141,15 @@ pub(super) struct RunChannel {
     wanted: u32,
     batch: u32,
     cases: u32,
-    /// The batch was cut short: the child may stop before its end.
+    /// True if the batch was cut short: the child may stop before its end.
     cut: bool,
-    /// The last child of each kind, and whose turn it is.
+    /// The last child of each kind, and the kind in use (`turn`).
     children: [NumberedChild; 2],
     turn: Child,
-    /// Why a lasting child ended, until the caller takes it.
+    /// Reason why a lasting child ended, until the caller takes it.
     why: Option<(u32, u32)>,
     pages: u32,
-    /// Children that ended between two runs, and the wait status of the last.
+    /// Number of children that ended between two runs, and the wait status of the last.
     idle_ends: u32,
     idle_status: i32,
 }
@@ -157,9 +157,9 @@ pub(super) struct RunChannel {
 /// Kinds of children of the fork server.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(super) enum Child {
-    /// It ends with its run, or has a loop.
+    /// Ends with its run, or has a loop.
     Own,
-    /// It is restored after each run; the fork server serves other children at the same time.
+    /// Restored after each run, while the fork server serves other children.
     Lasting,
 }
 
@@ -168,40 +168,40 @@ pub(super) enum Child {
 pub(super) enum Breakpoints {
     All,
     None,
-    /// Those of blocks that no run has hit yet.
+    /// Breakpoints of blocks that no run has hit yet.
     Unseen,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
 struct NumberedChild {
     number: u32,
-    /// It is not known to have ended.
+    /// True if it is not known to have ended.
     alive: bool,
-    /// `ffuzz` ends it.
+    /// True if `ffuzz` ends it.
     dismissed: bool,
 }
 
-/// What a child looks at after each case.
+/// Checks that a child makes after each case.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Look {
-    /// Stop after every one.
+    /// Stop after every case.
     pub(super) each: bool,
-    /// Check domains, too.
+    /// Also check domains.
     pub(super) watch: bool,
-    /// Hash its path ([`RunChannel::path`]): the edges, or the classes of their hit counts.
+    /// Hash the path of a run ([`RunChannel::path`]) by its edges, or by the classes of their hit counts.
     pub(super) paths: Option<Classes>,
 }
 
-/// What became of a batch so far.
+/// State of a batch.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(super) enum Progress {
     /// No report yet; the value is the number of started cases.
     Underway { started: u32 },
     /// The child stopped after this many cases; `shown`: the last of them must be judged.
     Stopped { finished: u32, shown: bool },
-    /// The child ended in the case after those, with this wait status.
+    /// The child ended with this wait status in the case after the `finished` ones.
     Ended { finished: u32, status: i32 },
-    /// The batch was ordered from a child that had been ended, and whose end was not known yet.
+    /// The batch was sent to a child that had been ended, but whose end was not known yet.
     Late,
     /// The target wrote impossible values.
     Nonsense,
@@ -238,7 +238,7 @@ impl RunChannel {
         runs
     }
 
-    /// Orders as many of the inputs as fit into one batch, at least one, and returns how many.
+    /// Orders a batch of as many inputs as fit, at least one, and returns their number.
     pub(super) fn begin<'a>(
         &mut self,
         inputs: impl Iterator<Item = &'a [u8]>,
@@ -285,7 +285,7 @@ impl RunChannel {
         if self.is_alive() && self.has_ended() {
             self.note_idle_end();
         }
-        // Only then: a restored child waits for this word while other children run.
+        // Only now: a restored child waits for this word while other children run.
         let word = if self.is_alive() {
             self.batch = self.batch.wrapping_add(1);
             self.put(field::GO, self.batch);
@@ -340,15 +340,15 @@ impl RunChannel {
         futex::wait(word, word.load(Ordering::Acquire), timeout);
     }
 
-    /// Makes the child hand over after the current case.
+    /// Makes the child stop after the current case.
     pub(super) fn cut_short(&mut self) {
         self.cut = true;
         self.put(field::COUNT, 1);
     }
 
     fn look(&mut self) -> Progress {
-        // Read the word first that marks the others as final: a child that reports in between would seem to
-        // have stopped at an earlier case.
+        // Read this word first, because it marks the others as final: otherwise a child that reports in between would
+        // seem to have stopped at an earlier case.
         let ended = self.has_ended();
         let report = self.get(field::REPORT);
         let [started, finished] = [field::STARTED, field::FINISHED].map(|field| self.get(field));
@@ -356,7 +356,7 @@ impl RunChannel {
         if finished > self.cases || started > self.cases {
             return Progress::Nonsense;
         }
-        // A child that died while it waited for the next batch has finished its work.
+        // A child that died while waiting for the next batch had finished its work.
         let idle = finished > 0 && (started == finished || finished == self.cases);
         match report {
             _ if ended && self.children[self.turn as usize].dismissed => {
@@ -403,7 +403,7 @@ impl RunChannel {
         self.get(ended) == self.children[self.turn as usize].number
     }
 
-    /// Wait status of the last child of the present kind.
+    /// Wait status of the last child of the current kind.
     pub(super) fn status(&self) -> i32 {
         let status = match self.turn {
             Child::Own => field::STATUS,
@@ -412,18 +412,18 @@ impl RunChannel {
         self.get(status).cast_signed()
     }
 
-    /// The path of a case of the last batch that was finished and is not shown, if paths were asked for.
+    /// Path hash of a case of the last batch that finished without being shown, if paths were requested.
     pub(super) fn path(&self, case: usize) -> u64 {
         let bytes = self.memory.bytes(PATHS + case % MOST_CASES * 8, 8);
         u64::from_le_bytes(bytes.try_into().unwrap_or_default())
     }
 
-    /// Whether the run that is shown has something new, as the target reported.
+    /// Returns true if the target reported something new in the shown run.
     pub(super) fn shows_news(&self) -> bool {
         self.get(field::SHOWN) == SHOWN_NEWS
     }
 
-    /// Why a lasting child ended by itself (`enum ffuzz_why`), and the error or system call, once.
+    /// Reason why a lasting child ended by itself (`enum ffuzz_why`), and the error or system call; reported once.
     pub(super) fn take_why(&mut self) -> Option<(u32, u32)> {
         self.why.take()
     }
@@ -434,8 +434,8 @@ impl RunChannel {
         now.wrapping_sub(std::mem::replace(&mut self.pages, now))
     }
 
-    /// Sets where a lasting child delivers its input: a file of that path, or the target's stdin. None: it has
-    /// shared memory. `net`: the stand-in for the network asks for it. False if the path is too long.
+    /// Sets where a lasting child delivers its input: to the file `file`, or to the target's stdin. With neither, it
+    /// uses shared memory. `net`: the replaced network reads it. Returns false if the path is too long.
     pub(super) fn set_input(&mut self, file: Option<&[u8]>, stdin: bool, net: bool) -> bool {
         let path = file.unwrap_or_default();
         if path.len() >= INPUT_PATH || path.contains(&0) {
@@ -454,8 +454,8 @@ impl RunChannel {
         true
     }
 
-    /// How many files, folders and sockets the last run of a lasting child has made, removed or opened for writing, and
-    /// the path of the first, as the program named it.
+    /// Number of files, folders and sockets that the last run of a lasting child made, removed or opened for writing,
+    /// and the path of the first as the program named it.
     pub(super) fn left(&self) -> (u32, String) {
         let path = self.memory.bytes(LEFT + 4, LEFT_PATH);
         let path = path.split(|byte| *byte == 0).next().unwrap_or_default();
@@ -463,7 +463,7 @@ impl RunChannel {
         (self.memory.words(LEFT, 1)[0], path)
     }
 
-    /// Whether the current child has begun a case of the last batch.
+    /// Returns true if the current child has begun a case of the last batch.
     pub(super) fn has_started(&self) -> bool {
         self.get(field::STARTED) > 0
     }
@@ -473,7 +473,7 @@ impl RunChannel {
         self.put(field::PROLOGUE, most);
     }
 
-    /// Sets the number of bytes that all inputs of the next lasting child begin with.
+    /// Sets the number of leading bytes that all inputs of the next lasting child share.
     pub(super) fn set_prefix(&mut self, bytes: usize) {
         self.put(field::PREFIX, bytes as u32);
     }
@@ -492,7 +492,7 @@ impl RunChannel {
         }
     }
 
-    /// How often a child ended between two runs, and the last one's wait status.
+    /// Number of children that ended between two runs, and the wait status of the last.
     pub(super) fn idle_ends(&self) -> (u32, i32) {
         (self.idle_ends, self.idle_status)
     }
@@ -502,7 +502,7 @@ impl RunChannel {
         self.children[self.turn as usize].alive
     }
 
-    /// Process id of that child, as reported by the target.
+    /// Process id of the current child, as reported by the target.
     pub(super) fn child(&self) -> i32 {
         let child = match self.turn {
             Child::Own => field::CHILD,
@@ -511,14 +511,14 @@ impl RunChannel {
         self.get(child).cast_signed()
     }
 
-    /// Process id of the child of that kind, if it may still exist. Its end says nothing of the program from now on.
+    /// Process id of the child of that kind, if it may still exist. Its end is no longer attributed to the program.
     pub(super) fn dismiss(&mut self, kind: Child) -> Option<i32> {
         self.turn = kind;
         self.children[kind as usize].dismissed = true;
         self.is_alive().then(|| self.child())
     }
 
-    /// True after it has ended; such an end is not reported.
+    /// Returns true if the child has ended; such an end is not reported.
     pub(super) fn forget(&mut self, kind: Child) -> bool {
         self.turn = kind;
         if self.has_ended() {
@@ -527,17 +527,17 @@ impl RunChannel {
         !self.is_alive()
     }
 
-    /// Children that start from now on log what they compare, or do not.
+    /// Switches comparison logging on or off for children that start from now on.
     pub(super) fn set_log(&mut self, on: bool) {
         self.put(field::LOG, u32::from(on));
     }
 
-    /// Of children that start from now on and end with their run.
+    /// Sets the breakpoints of children that start from now on and end with their run.
     pub(super) fn set_breakpoints(&mut self, breakpoints: Breakpoints) {
         self.put(field::BREAKPOINTS, breakpoints as u32);
     }
 
-    /// Of children that start from now on: blocks are counted by breakpoints alone.
+    /// Makes children that start from now on count blocks by breakpoints alone.
     pub(super) fn leave_detours(&mut self) {
         self.put(field::NO_DETOURS, 1);
     }
@@ -546,7 +546,7 @@ impl RunChannel {
         self.get(field::NO_DETOURS) != 0
     }
 
-    /// Takes over what is known of edges, see [`RunChannel::virgin`].
+    /// Copies the known edges, see [`RunChannel::virgin`].
     pub(super) fn learn_edges(&mut self, virgin: &[u8]) {
         let known = self.virgin_mut();
         let edges = known.len().min(virgin.len());
@@ -560,14 +560,14 @@ impl RunChannel {
         alive.then(|| self.get(field::LASTING_CHILD).cast_signed())
     }
 
-    /// Time that the child worked on the last batch, as reported by the target. Below zero, if the fork
-    /// server noted the start of a child that had already stopped, counts as zero.
+    /// Time that the child worked on the last batch, as reported by the target. Negative values count as zero; they
+    /// occur if the fork server recorded the start of a child that had already stopped.
     pub(super) fn work(&self) -> Duration {
         let ticks = self.get(field::STOPPED).wrapping_sub(self.get(field::BEGAN)).cast_signed();
         Duration::from_nanos(u64::from(ticks.max(0).cast_unsigned()) * TICK)
     }
 
-    /// Per edge a byte: the hit-count classes that were not reached yet.
+    /// One byte per edge: the hit-count classes that were not reached yet.
     pub(super) fn virgin(&self) -> &[u8] {
         self.memory.bytes(self.virgin.offset, self.virgin.count)
     }
@@ -577,7 +577,7 @@ impl RunChannel {
         self.memory.bytes_mut(self.virgin.offset, self.virgin.count)
     }
 
-    /// Per key the threshold that a value must exceed to be interesting.
+    /// Threshold of each key, which an interesting value must exceed.
     pub(super) fn thresholds(&self) -> &[u32] {
         self.memory.words(self.thresholds.offset, self.thresholds.count)
     }

@@ -1,7 +1,7 @@
-//! A place for the file from which a target reads its inputs, outside every campaign.
+//! A temporary place for a target's input file, outside every campaign.
 //!
-//! A folder of its own, with a name that nobody can foresee and a lock: what a killed process leaves is
-//! removed by the next one.
+//! It is a separate folder with an unpredictable name and a lock: the next process removes what a
+//! killed one leaves behind.
 
 use std::fs::{self, File, OpenOptions};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
@@ -10,28 +10,28 @@ use std::time::{Duration, SystemTime};
 
 use ffuzz_sys::file::Locked;
 
-/// What its name begins with.
+/// Prefix of the folder's name.
 const PREFIX: &str = ".ffuzz-";
-/// A folder younger than this may not have its lock yet.
+/// Minimum age for removal: a younger folder may not have its lock yet.
 const YOUNG: Duration = Duration::from_secs(60);
 
-/// Removed with everything in it when dropped.
+/// Temporary folder, removed with its content when dropped.
 #[derive(Debug)]
 pub struct Scratch {
-    /// The target's file.
+    /// Path of the target's input file.
     pub file: PathBuf,
     pub folder: PathBuf,
     _lock: Option<Locked>,
 }
 
 impl Scratch {
-    /// `tool` is part of the name, the extension that of the file.
+    /// Creates the folder. `tool` is part of its name; `extension` is that of the file.
     #[must_use]
     pub fn new(tool: &str, extension: Option<&str>) -> Self {
         let around = std::env::temp_dir();
         sweep(&around);
         let template = around.join(format!("{PREFIX}{tool}-XXXXXX"));
-        // Where no folder can be made, writing the file will say so.
+        // If no folder can be created, writing the file reports the error.
         let folder = nix::unistd::mkdtemp(&template).unwrap_or(template);
         let lock = File::open(&folder).and_then(|folder| Locked::new(folder, false)).ok();
         let name = extension.map_or("input".to_owned(), |extension| format!("input.{extension}"));
@@ -45,7 +45,7 @@ impl Drop for Scratch {
     }
 }
 
-/// Removes folders of processes that are gone.
+/// Removes folders of processes that have ended.
 fn sweep(around: &Path) {
     let own = nix::unistd::geteuid().as_raw();
     for entry in fs::read_dir(around).into_iter().flatten().flatten() {

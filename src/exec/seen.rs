@@ -1,4 +1,4 @@
-//! The results by which two runs of the same input are compared.
+//! Results of a run, for comparing two runs of the same input.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,7 @@ use ffuzz_engine::executor::{ExitKind, Observation};
 pub struct RunResult {
     pub exit: ExitKind,
     pub edges: Vec<u8>,
-    /// Domain keys with another value than before the run.
+    /// Domain keys whose value differs from that before the run.
     pub keys: BTreeMap<u32, u32>,
 }
 

@@ -1,5 +1,5 @@
-//! Reads the tables of key names from a target's files: the program and the libraries it is linked
-//! with. The files may hold anything, so every size is checked before something is read.
+//! Reads the tables of key names from a target's files: the program and its libraries. The content
+//! is untrusted, so every size is checked before reading.
 
 use std::fs::{self, File};
 use std::os::unix::ffi::OsStrExt;
@@ -10,10 +10,10 @@ use object::read::{Object, ObjectSection, ReadCache};
 use super::callbacks;
 use ffuzz_engine::domain::Site;
 
-/// The section that `llvm-passes/ffuzz-domain.hpp` writes, and the one of `ffuzz-log.hpp`.
+/// Section written by `llvm-passes/ffuzz-domain.hpp`, and that of `ffuzz-log.hpp`.
 const SECTION: &str = ".ffuzz_keys";
 pub(super) const LOG_SECTION: &str = ".ffuzz_log";
-/// Largest table that is read: that of a program with some two million sites.
+/// Maximum table size: a program with some two million sites.
 const MAX_TABLE: u64 = 128 << 20;
 
 /// The sites of `program`, which runs as `pid`, and of its libraries.
@@ -21,7 +21,7 @@ pub(super) fn read(program: &Path, pid: i32) -> Vec<Site> {
     of_files(&program_and_libraries(program, pid))
 }
 
-/// The sites of comparisons, of the same files.
+/// The comparison sites of the same files.
 pub(super) fn of_comparisons(program: &Path, pid: i32) -> Vec<Site> {
     let files = program_and_libraries(program, pid);
     let tables = files.iter().filter_map(|file| section(file, LOG_SECTION));
@@ -51,7 +51,7 @@ pub(super) fn files_of(pid: i32) -> Vec<PathBuf> {
     mapped(pid, b'x')
 }
 
-/// The files that are mapped in a process, as code or not.
+/// The files that are mapped in a process, as code or data.
 pub(super) fn mapped_files(pid: i32) -> Vec<PathBuf> {
     mapped(pid, b'r')
 }
@@ -60,7 +60,8 @@ fn mapped(pid: i32, right: u8) -> Vec<PathBuf> {
     listed(&fs::read(format!("/proc/{pid}/maps")).unwrap_or_default(), right)
 }
 
-/// Files with this right, as the kernel lists them: `from-to r-xp offset device inode path`.
+/// Files mapped with this `right`, from the kernel's lines: `from-to r-xp offset device inode
+/// path`.
 fn listed(maps: &[u8], right: u8) -> Vec<PathBuf> {
     let mut files = Vec::new();
     for line in maps.split(|byte| *byte == b'\n') {
@@ -75,14 +76,14 @@ fn listed(maps: &[u8], right: u8) -> Vec<PathBuf> {
     files
 }
 
-/// Nothing if the file has no table or is no ELF file at all.
+/// The sites of a file; empty if it has no table or is not an ELF file.
 fn of_file(path: &Path) -> Vec<Site> {
     section(path, SECTION).map(|table| Site::parse(&table)).unwrap_or_default()
 }
 
-/// The content of a section; None if the file has none, or none of a possible size.
+/// Content of a section; None if it is missing or has an impossible size.
 pub(super) fn section(path: &Path, name: &str) -> Option<Vec<u8>> {
-    // Not a pipe, which would block, nor a device.
+    // A pipe would block; devices are excluded too.
     let data = fs::metadata(path).ok().filter(fs::Metadata::is_file)?;
     let cache = ReadCache::new(File::open(path).ok()?);
     let file = object::File::parse(&cache).ok()?;

@@ -1,4 +1,4 @@
-//! The ways in which a target shows its coverage, and what each brings to the start of its processes.
+//! The methods by which a target shows its coverage, and what each adds to the start of its processes.
 
 use std::ffi::OsString;
 use std::os::fd::BorrowedFd;
@@ -18,21 +18,21 @@ use ffuzz_engine::domain::Site;
 /// Names and values for an environment; None removes a variable.
 type Variables = Vec<(OsString, Option<OsString>)>;
 
-/// How a target runs.
+/// Coverage method of a target.
 #[derive(Debug)]
 pub(super) enum Way {
-    /// By the runtime that was linked into it, or without coverage.
+    /// By the runtime linked into the target, or without coverage.
     Compiled,
-    /// By the runtime as a library: not the program was instrumented, but a library of it.
+    /// By the runtime as a preloaded library: only a library of the program is instrumented.
     Preloaded(Preload),
-    /// Without source, by copies of its code and breakpoints.
+    /// Without source, by copies of the code and breakpoints.
     Copied(Box<Native>),
     /// Without source, in an emulator.
     Emulated(Emulator),
 }
 
 impl Way {
-    /// The way for a program. `traits` are those of its file.
+    /// Chooses the method for a program; `traits` are those of its file.
     pub(super) fn choose(
         options: &TargetOptions,
         program: &Path,
@@ -77,12 +77,12 @@ impl Way {
         Ok(Self::Emulated(Emulator::prepare(options, program, because.into())?))
     }
 
-    /// Whether it shows coverage of a program that has no instrumentation of its own.
+    /// Returns true if it covers a program without instrumentation of its own.
     pub(super) fn instruments(&self) -> bool {
         !matches!(self, Self::Compiled)
     }
 
-    /// The word for it in `target_mode`.
+    /// Name of the method in `target_mode`.
     pub(super) fn word(&self) -> Option<&'static str> {
         match self {
             Self::Compiled | Self::Preloaded(_) => None,
@@ -91,12 +91,12 @@ impl Way {
         }
     }
 
-    /// A line for the user at the start.
+    /// Line for the user at the start.
     pub(super) fn introduction(&self) -> Option<String> {
         self.copied().map(Native::introduction)
     }
 
-    /// A line for the user if this is not the way that was to be expected.
+    /// Line for the user if an unexpected method is used.
     pub(super) fn note(&self) -> Option<String> {
         match self {
             Self::Emulated(emulator) => Some(emulator.note()),
@@ -115,7 +115,7 @@ impl Way {
         matches!(self, Self::Emulated(_))
     }
 
-    /// The files whose blocks count, of a program without source that runs as `pid`.
+    /// Files whose blocks are counted, for a program without source that runs as `pid`.
     pub(super) fn files(&self, program: &Path, pid: i32) -> Option<Vec<PathBuf>> {
         match self {
             Self::Compiled | Self::Preloaded(_) => None,
@@ -124,22 +124,22 @@ impl Way {
         }
     }
 
-    /// The counters of a file that has them by this way; None of other files.
+    /// Counters that this method gives a file; None if it gives none.
     pub(super) fn counters(&self, path: &Path) -> Option<FileCounters> {
         self.copied()?.counters(path)
     }
 
-    /// The places of comparisons, if this way knows them.
+    /// Comparison sites, if this method knows them.
     pub(super) fn comparison_sites(&self) -> Option<Vec<Site>> {
         self.copied().map(Native::sites)
     }
 
-    /// The places of the keys of domains that this way fills.
+    /// Sites of the keys of domains that this method fills.
     pub(super) fn counted_sites(&self) -> Vec<Site> {
         self.copied().map(Native::counted_sites).unwrap_or_default()
     }
 
-    /// The starts of its fork server to try, one after the other.
+    /// Places to start its fork server, in the order of the attempts.
     pub(super) fn starts(&self) -> &'static [StartAt] {
         match self {
             Self::Emulated(emulator) if emulator.start == StartAt::Entry => &[StartAt::Entry],
@@ -148,7 +148,7 @@ impl Way {
         }
     }
 
-    /// Adds what every process of the target needs to load the runtime, with or without a fork server.
+    /// Adds the variables with which every process of the target loads the runtime, with or without a fork server.
     pub(super) fn add_runtime(&self, env: &mut Variables) {
         if let Self::Preloaded(runtime) = self {
             let (name, value) = runtime.variable(env);
@@ -156,7 +156,7 @@ impl Way {
         }
     }
 
-    /// Adds what a fork server needs.
+    /// Adds the variables of a fork server.
     pub(super) fn add_server(
         &self,
         env: &mut Variables,
@@ -176,12 +176,12 @@ impl Way {
         Ok(())
     }
 
-    /// A descriptor for the fork server, and its number there.
+    /// A descriptor for the fork server, and its number in that process.
     pub(super) fn descriptor(&self) -> Option<(BorrowedFd<'_>, i32)> {
         self.copied().map(|native| (native.table(), native::TABLE_FD))
     }
 
-    /// The command line of a process that runs the target by these words. `is_server`: with a fork server.
+    /// Command line of a process that runs the target with these `words`. `is_server`: with a fork server.
     pub(super) fn command(&self, words: &[OsString], is_server: bool) -> Vec<OsString> {
         match self {
             Self::Emulated(emulator) => emulator.command(words, is_server),
@@ -189,8 +189,8 @@ impl Way {
         }
     }
 
-    /// Why a fork server has ended at its start, if that is the fault of this way. `status` is the raw wait status, `how`
-    /// the end in words.
+    /// Error for a fork server that ended at its start because of this method. `status` is the raw wait status, `how`
+    /// describes the end.
     pub(super) fn early_end(
         &self,
         status: Option<i32>,
@@ -209,7 +209,7 @@ impl Way {
     }
 }
 
-/// Killed for a system call that a filter forbids.
+/// Returns true if a system call filter killed the process.
 fn is_filtered(status: Option<i32>) -> bool {
     status.is_some_and(|status| libc::WIFSIGNALED(status) && libc::WTERMSIG(status) == libc::SIGSYS)
 }

@@ -1,5 +1,5 @@
-//! Reads the words that `ffuzz-cc` has collected from a target's files: the program and the libraries it
-//! is linked with. Files of other compilers have strings, and those of rustc texts without an end.
+//! Reads the words that `ffuzz-cc` stored in a target's files: the program and its libraries. For files of other
+//! compilers, strings are used; rustc stores them without terminators.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -13,14 +13,15 @@ use ffuzz_engine::mutate::words::{self, Word};
 
 /// The section that `llvm-passes/ffuzz-words.hpp` writes.
 const SECTION: &str = ".ffuzz_words";
-/// Of a string that is taken for a word, in bytes.
+/// Maximum length of a string used as a word, in bytes.
 const LONGEST: usize = 24;
-/// Bytes of constants for one of code, in a file that is more than tables; a program has this much code at least.
+/// Maximum ratio of constant bytes to code bytes in a file that is not only tables; its code counts as at least
+/// `LEAST_CODE` bytes.
 const DATA_PER_CODE: u64 = 64;
 const LEAST_CODE: u64 = 4096;
 
-/// The words of `program`, which runs as `pid`, and of its libraries, each once; and the files whose table is
-/// damaged: of these nothing is used.
+/// The distinct words of `program`, which runs as `pid`, and of its libraries. Also returns the files with a
+/// damaged table, which are ignored.
 pub(super) fn read(program: &Path, pid: Option<i32>) -> (Vec<Word>, Vec<PathBuf>) {
     let files = match pid {
         Some(pid) => sites::program_and_libraries(program, pid),
@@ -42,13 +43,13 @@ pub(super) fn read(program: &Path, pid: Option<i32>) -> (Vec<Word>, Vec<PathBuf>
     (found, damaged)
 }
 
-/// The words of a program alone, as far as `ffuzz-cc` has collected some.
+/// The words that `ffuzz-cc` stored in the program itself.
 #[must_use]
 pub fn of_program(program: &Path) -> Vec<Word> {
     read(program, None).0
 }
 
-/// The strings of files that may be words of a format: short, without spaces, and no message of `printf`.
+/// Strings of files that may be words of a format: short, without spaces, and no `printf` messages.
 pub(super) fn strings<'a>(files: impl Iterator<Item = &'a Path>) -> Vec<Word> {
     let mut found: Vec<Word> = files.flat_map(of_file).collect();
     words::keep_first(&mut found);

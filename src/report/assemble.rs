@@ -1,4 +1,4 @@
-//! From folders and runs to a report.
+//! Builds a report from folders and runs.
 
 use std::collections::HashMap;
 use std::fs;
@@ -22,21 +22,21 @@ use crate::data::{
 use crate::survey::{StuckPlace, Survey, SurveyError};
 use crate::texts;
 
-/// Places, functions, keys of a domain and bugs that are shown.
+/// Maximum numbers of places, functions, keys of a domain and bugs shown.
 const MOST_STUCK: usize = 100;
 const MOST_UNENTERED: usize = 500;
 const MOST_KEYS: usize = 20;
 const MOST_BUGS: usize = 500;
-/// Longest time for the comparisons of a large queue.
+/// Time limit for logging the comparisons of a large queue.
 const LOG_TIME: Duration = Duration::from_secs(20);
-/// Lines of source around a place, and bytes of an input.
+/// Number of source lines around a place, and of bytes of an input.
 const AROUND: u32 = 3;
 const MOST_BYTES: usize = 256;
-/// The part of the runs that tells how likely a find is, and the runs that are asked about.
+/// The last 1/`LAST` of the runs estimates the chance of a find within the next `RUNS_ASKED` runs.
 const LAST: u64 = 10;
 const RUNS_ASKED: f64 = 1e6;
 
-/// A report of campaigns with one target, of which none has been run.
+/// Report of campaigns with one target, without running their inputs.
 #[must_use]
 pub fn of_folders(campaigns: &[Campaign], now: SystemTime) -> Report {
     let mut bugs: Vec<Bug> = campaigns.iter().flat_map(bugs).collect();
@@ -74,7 +74,7 @@ pub fn of_folders(campaigns: &[Campaign], now: SystemTime) -> Report {
     report
 }
 
-/// Adds what the runs of the queues show. `finds`: what the survey has run, in its order.
+/// Adds the results of running the queues. `finds` are the survey's inputs, in its order.
 pub fn add_survey(
     report: &mut Report,
     survey: &mut Survey,
@@ -114,7 +114,7 @@ pub fn add_survey(
     Ok(())
 }
 
-/// Takes the lines of another build of the target.
+/// Uses the source lines of another build of the target.
 pub fn use_source(report: &mut Report, source: Source) {
     let data::SourceTotals { lines, reached, functions, entered, .. } = source.totals;
     report.totals.lines = [reached as u64, lines as u64];
@@ -185,7 +185,7 @@ fn corpus(campaigns: &[Campaign]) -> Corpus {
     }
 }
 
-/// The bugs of a campaign; of one that nobody has triaged each crash.
+/// Bugs of a campaign; without triage, each crash.
 fn bugs(campaign: &Campaign) -> Vec<Bug> {
     let crashes: Vec<&Find> = campaign.instances.iter().flat_map(|it| &it.crashes).collect();
     let known: HashMap<&str, &Find> =
@@ -235,7 +235,8 @@ fn bugs(campaign: &Campaign) -> Vec<Bug> {
     triage.bugs.iter().map(bug).collect()
 }
 
-/// A sanitizer reports where a block was freed before where it was allocated.
+/// Sorts the stacks of a bug. A sanitizer reports the stack of the free before that of the
+/// allocation.
 fn stacks(bug: &TriagedBug) -> Stacks {
     let mut others = bug.other_stacks.iter().cloned();
     let mut stacks = Stacks { crash: bug.frames.clone(), ..Stacks::default() };
@@ -386,7 +387,7 @@ pub(crate) fn domains(
             count,
             keys: shown.collect(),
         });
-        // The inputs of several campaigns were run one campaign after the other.
+        // Inputs of several campaigns ran one campaign after the other, so times cannot be merged.
         if let ([_], [one]) = (campaigns, &mut report.campaigns[..]) {
             let moves = moves.iter().filter_map(|(number, value)| Some((time(*number)?, *value)));
             one.series.domains.insert(label, moves.collect());
@@ -419,7 +420,7 @@ pub(crate) fn verdict(report: &Report) -> String {
     format!("{covered} reached, {found}{last}{grows}.")
 }
 
-/// In UTC, as RFC 3339 writes it. Days become dates as in Howard Hinnant's `civil_from_days`.
+/// Formats a UTC time as in RFC 3339. Converts days as Howard Hinnant's `civil_from_days`.
 fn date(time: SystemTime) -> String {
     let seconds = time.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default().as_secs();
     let days = seconds / 86_400 + 719_468;
@@ -433,7 +434,7 @@ fn date(time: SystemTime) -> String {
     format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}Z")
 }
 
-/// The queues' files, in the order in which a survey runs them.
+/// The queues' files in the order in which a survey runs them.
 #[must_use]
 pub fn order(campaigns: &[Campaign]) -> (Vec<&Find>, Vec<PathBuf>) {
     let finds: Vec<&Find> = campaigns.iter().flat_map(Campaign::queue).collect();

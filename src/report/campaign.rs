@@ -1,4 +1,4 @@
-//! What the folders of a campaign say: its instances, their numbers and course, and the names of its finds.
+//! Reads the folders of a campaign: its instances, their statistics over time, and the names of its finds.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -16,19 +16,19 @@ use ffuzz_disk::{find, inputs};
 use ffuzz_engine::corpus::names::{self, ParsedName};
 use ffuzz_sys::file;
 
-/// Rows come every five seconds: those of years are smaller.
+/// Maximum size of `plot_data`: rows come every five seconds, so even years stay below it.
 const LARGEST_PLOT: u64 = 1 << 30;
-/// Seconds that no campaign takes.
+/// Seconds beyond any campaign's duration; larger times are Unix times.
 const SINCE_1970: f64 = 1e9;
-/// Points of a course; a chart has no more pixels.
+/// Maximum number of points of a course; a chart has no more pixels.
 const MOST_POINTS: usize = 1000;
 
-/// A folder that was given to a fuzzer's `-o`, or an instance's own.
+/// The folder of a fuzzer's `-o`, or of a single instance.
 #[derive(Debug)]
 pub struct Campaign {
     pub root: PathBuf,
     pub instances: Vec<CampaignInstance>,
-    /// The bugs, if somebody has triaged its crashes.
+    /// Triaged bugs, if a triage was run.
     pub triage: Option<TriageReport>,
 }
 
@@ -37,12 +37,12 @@ pub struct Campaign {
 pub struct CampaignInstance {
     pub instance: Instance,
     pub setup: Option<RecordedSetup>,
-    /// By the time at which they were found.
+    /// Queue, by time of the find.
     pub queue: Vec<Find>,
     pub crashes: Vec<Find>,
     pub hangs: usize,
     pub rows: Vec<plot::Row>,
-    /// Empty for other fuzzers, and if it cannot be read.
+    /// Saved state; empty for other fuzzers, or if it is unreadable.
     pub state: State,
 }
 
@@ -54,15 +54,15 @@ pub struct Find {
     pub name: ParsedName,
 }
 
-/// The course of a campaign: all of one length.
+/// Statistics over time; all lists have the same length.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub struct Course {
-    /// Since the start.
+    /// Seconds since the start.
     pub seconds: Vec<u64>,
     pub edges: Vec<u64>,
     pub runs: Vec<u64>,
     pub corpus: Vec<u64>,
-    /// Runs per second, of all instances together.
+    /// Runs per second of all instances.
     pub speed: Vec<u64>,
 }
 
@@ -96,7 +96,7 @@ impl Campaign {
         })
     }
 
-    /// The target's command line, as the fuzzer noted it.
+    /// The target's command line as recorded by the fuzzer.
     #[must_use]
     pub fn command(&self) -> Option<Vec<OsString>> {
         let queues: Vec<PathBuf> =
@@ -112,25 +112,26 @@ impl Campaign {
         all
     }
 
-    /// One of its instances runs.
+    /// Returns true if an instance is running.
     #[must_use]
     pub fn is_running(&self) -> bool {
         self.instances.iter().any(|it| it.instance.state != InstanceState::Dead)
     }
 
-    /// Sum of a number of the statistics.
+    /// Sum of a statistic over all instances.
     #[must_use]
     pub fn sum(&self, name: &str) -> u64 {
         self.instances.iter().map(|it| it.instance.number(name)).sum()
     }
 
-    /// The largest of a number of the statistics.
+    /// Maximum of a statistic over all instances.
     #[must_use]
     pub fn most(&self, name: &str) -> u64 {
         self.instances.iter().map(|it| it.instance.number(name)).max().unwrap_or(0)
     }
 
-    /// Its course, with the most edges of an instance and the sums of runs, at most at 1000 points in time.
+    /// Statistics over time at no more than 1000 points: maximum of the instances' edges, sums of their
+    /// runs.
     #[must_use]
     pub fn course(&self) -> Course {
         let mut times: Vec<u64> = Vec::new();
@@ -140,7 +141,7 @@ impl Campaign {
         times.sort_unstable();
         times.dedup();
         let every = times.len().div_ceil(MOST_POINTS).max(1);
-        // The last one is the most important.
+        // Count from the end, because the last point is the most important.
         let mut shown: Vec<u64> = times.iter().rev().step_by(every).copied().collect();
         shown.reverse();
         let mut course = Course { seconds: shown.clone(), ..Course::default() };
@@ -160,7 +161,7 @@ impl Campaign {
         course
     }
 
-    /// Finds and runs of each stage, of all instances that tell; those with most finds first.
+    /// Finds and runs of each stage over all instances with a state; stages with most finds first.
     #[must_use]
     pub fn stages(&self) -> Vec<(String, u64, u64)> {
         let mut stages: BTreeMap<&str, (u64, u64)> = BTreeMap::new();
@@ -177,7 +178,7 @@ impl Campaign {
     }
 }
 
-/// With times since the first row: old versions of AFL wrote those since 1970.
+/// Makes times relative to the first row: old versions of AFL wrote Unix times.
 fn from_start(mut rows: Vec<plot::Row>) -> Vec<plot::Row> {
     let first = rows.first().map_or(0.0, |row| row[0]);
     if first >= SINCE_1970 {
@@ -186,7 +187,7 @@ fn from_start(mut rows: Vec<plot::Row>) -> Vec<plot::Row> {
     rows
 }
 
-/// The files of a folder, by the time at which they were found; what is no find is left out.
+/// The finds in a folder, by time; other files are skipped.
 #[must_use]
 pub fn finds(folder: &Path) -> Vec<Find> {
     let files = inputs::list(folder).unwrap_or_default();

@@ -1,4 +1,4 @@
-//! What one of two campaigns with one target has reached and the other one has not.
+//! Compares two campaigns with one target: coverage that only one of them has.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
@@ -9,31 +9,31 @@ use crate::data::{Reach, Source, SourceFile};
 use crate::forms::listing::clean;
 use ffuzz_engine::comparison::ranges;
 
-/// Functions of one side that are printed as text.
+/// Maximum number of functions per side in the text.
 const MOST_FUNCTIONS: usize = 100;
 
 /// Two campaigns side by side.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Differences {
-    /// Their folders.
+    /// Folders of the campaigns.
     pub names: [String; 2],
     pub files: Vec<FileDifferences>,
 }
 
-/// A source file of which they have reached different parts.
+/// A source file in which the campaigns reached different parts.
 #[derive(Clone, Debug, Default, Eq, PartialEq, Serialize)]
 pub struct FileDifferences {
     pub path: String,
-    /// How many lines both have reached.
+    /// Number of lines that both reached.
     pub both: usize,
-    /// First and last of the lines that only one has reached.
+    /// First and last line of each range that only one reached.
     pub only: [Vec<(usize, usize)>; 2],
-    /// Functions that only one has entered.
+    /// Functions that only one entered.
     pub functions: [Vec<String>; 2],
 }
 
 impl Differences {
-    /// Files without a difference are left out.
+    /// Compares the files, and leaves out those without a difference.
     #[must_use]
     pub fn new(names: [String; 2], sources: [&Source; 2]) -> Self {
         let by_path = sources.map(|source| {
@@ -67,7 +67,7 @@ impl Differences {
         Self { names, files: files.collect() }
     }
 
-    /// A table of files, and the functions of each side.
+    /// Formats a table of files, and the functions of each side.
     #[must_use]
     pub fn text(&self) -> String {
         let [a, b] = &self.names;

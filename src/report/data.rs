@@ -1,4 +1,4 @@
-//! The facts of a report: what `--json` writes, and what every other form is made from.
+//! The facts of a report: `--json` writes them, and all other forms are derived from them.
 
 use std::collections::BTreeMap;
 
@@ -7,44 +7,44 @@ use serde::Serialize;
 use ffuzz_engine::coverage::frontier::Callers;
 use ffuzz_exec::lines::{Covered, FunctionFacts, LineFacts};
 
-/// The standard library of Rust, in debug information: its files are on no other machine.
+/// Path of Rust's standard library in debug information; its files exist on no other machine.
 const STANDARD_LIBRARY: &str = "/rustc/";
 
-/// The version of the JSON's shape. A field may be added under the same number.
+/// Version of the JSON's structure. Adding a field does not change it.
 pub const VERSION: u32 = 1;
 
-/// All that is known of one or more campaigns with one target.
+/// Facts about one or more campaigns with one target.
 #[derive(Clone, Debug, Default, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Report {
     pub version: u32,
     pub tool: String,
-    /// When it was made, in UTC: `2026-11-29T07:46:00Z`.
+    /// Time of the report in UTC: `2026-11-29T07:46:00Z`.
     pub made: String,
     /// The most important facts in one sentence.
     pub verdict: String,
-    /// What a reader should know about the numbers.
+    /// Notes about missing or misleading numbers.
     pub warnings: Vec<Warning>,
     pub totals: Totals,
     pub campaigns: Vec<Campaign>,
-    /// Missing if no line of the target is known.
+    /// Absent if no line of the target is known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub source: Option<Source>,
-    /// The places behind which most lies; how many there are stands in the totals.
+    /// Places with the most unreached code behind them; the totals have their number.
     pub stuck: Vec<Stuck>,
     pub never_entered: Vec<NeverEntered>,
     pub domains: Vec<Domain>,
     pub bugs: Vec<Bug>,
-    /// By their finds.
+    /// Stages, by number of finds.
     pub stages: Vec<Stage>,
     pub corpus: Corpus,
 }
 
-/// Something that is missing or might mislead.
+/// A note about something that is missing or may mislead.
 #[derive(Clone, Debug, Eq, PartialEq, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Warning {
-    /// For programs, for example `no-lines`.
+    /// Identifier for programs, for example `no-lines`.
     pub code: &'static str,
     pub text: String,
 }
@@ -55,35 +55,35 @@ pub struct Warning {
 pub struct Totals {
     pub runs: u64,
     pub seconds: u64,
-    /// Edges that the queue reaches, and all of the target.
+    /// Edges that the queue reaches, and all edges of the target.
     pub edges: [u64; 2],
-    /// Reached, and all with code.
+    /// Reached lines, and all lines with code.
     pub lines: [u64; 2],
-    /// Entered, and all.
+    /// Entered functions, and all functions.
     pub functions: [u64; 2],
     pub bugs: u64,
     pub crashes: u64,
     pub hangs: u64,
     pub stuck: u64,
-    /// Seconds since the last seed with a new edge, when the statistics were written.
+    /// Seconds from the last seed with a new edge to the last statistics.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub last_edge: Option<u64>,
-    /// Probability that a million runs more find a new edge, from the finds of the last tenth of the runs. An estimate:
-    /// the runs of a fuzzer are not independent of each other (arXiv 2507.17093).
+    /// Probability that a million more runs find a new edge, from the finds of the last tenth of the runs. An
+    /// estimate, because the runs of a fuzzer are not independent (arXiv 2507.17093).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub chance: Option<f64>,
 }
 
-/// A folder of a fuzzer.
+/// A campaign, with the folder of its fuzzer.
 #[derive(Clone, Debug, Default, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Campaign {
     pub out: String,
     pub instances: Vec<String>,
     pub is_running: bool,
-    /// The fuzzer's version.
+    /// Version of the fuzzer.
     pub fuzzer: String,
-    /// As a shell would read them back.
+    /// Command line, quoted for a shell.
     pub command: String,
     pub target: String,
     pub environment: Vec<String>,
@@ -93,12 +93,12 @@ pub struct Campaign {
     pub corpus: u64,
     pub crashes: u64,
     pub hangs: u64,
-    /// Percent of the edges that are the same in each run of an input.
+    /// Percentage of edges that are the same in each run of an input.
     pub stability: f64,
     pub series: Series,
 }
 
-/// The course of a campaign; the lists of all but the domains have one length.
+/// Statistics over time; all lists except `domains` have the same length.
 #[derive(Clone, Debug, Default, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Series {
@@ -107,11 +107,11 @@ pub struct Series {
     pub runs: Vec<u64>,
     pub corpus: Vec<u64>,
     pub speed: Vec<u64>,
-    /// Seconds and best value of each domain whenever it moved.
+    /// Seconds and best value of each domain at each change.
     pub domains: BTreeMap<String, Vec<(u64, u32)>>,
 }
 
-/// A place in the source; what is unknown is empty or 0.
+/// A position in the source; unknown parts are empty or 0.
 #[derive(Clone, Debug, Default, Eq, PartialEq, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Place {
@@ -121,39 +121,39 @@ pub struct Place {
     pub function: String,
 }
 
-/// A place that inputs reach, and from which none goes on in some way.
+/// A place that inputs reach, but from which none continues in some direction.
 #[derive(Clone, Debug, Default, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Stuck {
-    /// The same in every report of one build.
+    /// Id of the place, equal in every report of one build.
     pub id: String,
     pub at: Place,
-    /// The first line behind it that no input reaches; 0 if it is unknown.
+    /// First unreached line behind the place; 0 if unknown.
     pub to: u32,
-    /// What never happens there.
+    /// Outcome that never occurs there.
     pub outcome: String,
     pub behind: Behind,
-    /// How often the compiler has made this place of the source.
+    /// Number of copies of this place that the compiler generated.
     pub copies: u64,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub comparison: Option<Comparison>,
-    /// The input in `queue/` that comes closest, or the smallest one that comes there.
+    /// Input in `queue/` that comes closest, or the smallest one that reaches the place.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub input: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub bytes: Option<InputPart>,
-    /// How many inputs come there.
+    /// Number of inputs that reach the place.
     pub inputs: u64,
-    /// The source around it: number and text of each line.
+    /// Surrounding source: number and text of each line.
     pub excerpt: Vec<(u32, String)>,
 }
 
-/// How much no input reaches behind a place.
+/// Amount of unreached code behind a place.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Behind {
     pub counters: u64,
-    /// Functions that no input enters, at most 64.
+    /// Number of functions that no input enters, at most 64.
     pub functions: u64,
     pub lines: u64,
 }
@@ -162,13 +162,13 @@ pub struct Behind {
 #[derive(Clone, Debug, Default, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Comparison {
-    /// For example `i32 ==`.
+    /// Kind of the comparison, for example `i32 ==`.
     pub kind: String,
-    /// Both operands where they were closest to each other.
+    /// Both operands at their closest.
     pub closest: String,
-    /// First and last of each part of the input that moves them.
+    /// First and last byte of each part of the input that changes the operands.
     pub bytes: Vec<(usize, usize)>,
-    /// Runs that solvers have made to pass it.
+    /// Number of runs that solvers made to pass it.
     pub attempts: u64,
 }
 
@@ -176,7 +176,7 @@ pub struct Comparison {
 #[derive(Clone, Debug, Default, Eq, PartialEq, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct InputPart {
-    /// Where they begin, and how long the whole input is.
+    /// Offset of the bytes, and size of the whole input (`size`).
     pub from: usize,
     pub size: usize,
     pub hex: String,
@@ -188,9 +188,9 @@ pub struct InputPart {
 pub struct Domain {
     pub name: String,
     pub reducer: String,
-    /// How many keys have a value.
+    /// Number of keys with a value.
     pub count: usize,
-    /// The most remarkable ones.
+    /// The most notable keys.
     pub keys: Vec<Key>,
 }
 
@@ -200,9 +200,9 @@ pub struct Domain {
 pub struct Key {
     pub key: u32,
     pub value: u32,
-    /// What it stands for; empty if the target does not say.
+    /// Source position of the key; empty if unknown.
     pub place: String,
-    /// The input in `queue/` that has the value.
+    /// Input in `queue/` with this value.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub input: Option<String>,
     /// Seconds from the start to that input.
@@ -210,7 +210,7 @@ pub struct Key {
     pub moved: Option<u64>,
 }
 
-/// A bug, or a crash that nobody has triaged.
+/// A bug, or a crash without triage.
 #[derive(Clone, Debug, Default, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Bug {
@@ -219,17 +219,17 @@ pub struct Bug {
     pub class: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub place: Option<String>,
-    /// How many crash files have it.
+    /// Number of its crash files.
     pub files: u32,
-    /// Seconds and runs from the start to the first of them.
+    /// Seconds and runs from the start to the first of these files.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub seen: Option<[u64; 2]>,
-    /// The smallest input, its path and its beginning.
+    /// Path of the smallest input; `bytes` has its beginning.
     pub input: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub bytes: Option<InputPart>,
     pub stacks: Stacks,
-    /// A script that repeats the crash.
+    /// Path of a script that reproduces the crash.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reproduce: Option<String>,
 }
@@ -241,11 +241,11 @@ pub struct Stacks {
     pub crash: Vec<String>,
     pub allocation: Vec<String>,
     pub free: Vec<String>,
-    /// What is neither, for example of another thread.
+    /// Other stacks, for example of another thread.
     pub others: Vec<Vec<String>>,
 }
 
-/// What a stage of the search, or a mutator, has brought.
+/// Results of a stage of the search, or of a mutator.
 #[derive(Clone, Debug, Default, Eq, PartialEq, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Stage {
@@ -263,19 +263,19 @@ pub struct Corpus {
     pub smallest: u64,
     pub median: u64,
     pub largest: u64,
-    /// Those with a new edge, and those that improve a domain.
+    /// Inputs with a new edge; `waypoints` counts those that improve a domain.
     pub edges: usize,
     pub waypoints: usize,
-    /// Those that came from other fuzzers.
+    /// Inputs from other fuzzers.
     pub imported: usize,
 }
 
-/// The source of a target, and what of it was reached.
+/// The source of a target with its coverage.
 #[derive(Clone, Debug, Default, Eq, PartialEq, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Source {
     pub totals: SourceTotals,
-    /// By their paths.
+    /// Source files, by path.
     pub files: Vec<SourceFile>,
 }
 
@@ -285,9 +285,9 @@ pub struct Source {
 pub struct SourceTotals {
     /// Lines that the debug information attributes to code.
     pub lines: usize,
-    /// Those that an input has reached.
+    /// Lines that an input reached.
     pub reached: usize,
-    /// Those of which a counter in their own block shows that; the others follow from counters around them.
+    /// Reached lines shown by a counter in their own block; the others follow from neighbouring counters.
     pub proved: usize,
     pub functions: usize,
     pub entered: usize,
@@ -299,9 +299,9 @@ pub struct SourceTotals {
 pub struct SourceFile {
     pub path: String,
     pub totals: SourceTotals,
-    /// Runs of lines in which all is equal.
+    /// Ranges of lines with equal facts.
     pub lines: Vec<LineRun>,
-    /// By their first lines.
+    /// Functions, by first line.
     pub functions: Vec<Function>,
 }
 
@@ -312,37 +312,37 @@ pub struct LineRun {
     pub first: u32,
     pub last: u32,
     pub state: Reach,
-    /// How many inputs have reached each.
+    /// Number of inputs that reached each line.
     pub inputs: u64,
-    /// Number of the first of them in the order of the runs.
+    /// Number of the first of these inputs, in the order of the runs.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub input: Option<usize>,
 }
 
-/// Whether inputs have reached a line.
+/// Coverage of a line.
 #[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum Reach {
     Unreached,
-    /// It follows from the counters of other blocks: an optimised program may have moved the line's code there.
+    /// Reached according to counters of other blocks: an optimised program may have moved the line's code there.
     Derived,
-    /// A counter of its own block shows it.
+    /// Reached according to a counter of its own block.
     Proved,
 }
 
-/// A function, or a copy of it: of a template, or of a file that is included several times.
+/// A function, or a copy of it: of a template, or of a file included several times.
 #[derive(Clone, Debug, Default, Eq, PartialEq, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Function {
     pub name: String,
-    /// As the linker knows it.
+    /// Symbol of the function.
     pub symbol: String,
     pub line: u32,
     pub entered: bool,
-    /// How many inputs have entered it.
+    /// Number of inputs that entered it.
     pub inputs: u64,
-    /// How many counters it has, and how many of them were hit.
+    /// Number of its counters; `hit` has the number of those hit.
     pub counters: usize,
     pub hit: usize,
 }
@@ -352,30 +352,30 @@ pub struct Function {
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct NeverEntered {
     pub function: String,
-    /// Where its first counter is; empty and 0 without debug information.
+    /// Source file of its first counter; empty, and `line` 0, without debug information.
     pub file: String,
     pub line: u32,
-    /// How many counters it has.
+    /// Number of its counters.
     pub counters: u32,
     pub reason: Reason,
 }
 
-/// Who may call a function that no input has entered.
+/// Possible callers of a function that no input has entered.
 #[derive(Clone, Copy, Debug, Default, Eq, Ord, PartialEq, PartialOrd, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum Reason {
-    /// Code that was reached calls it.
+    /// Reached code calls it.
     Caller,
     /// Its address is used.
     Pointer,
-    /// Nothing that was reached: another harness may.
+    /// Reached code does not refer to it: another harness may call it.
     #[default]
     Harness,
 }
 
 impl Reason {
-    /// In a few words.
+    /// Short description.
     #[must_use]
     pub fn words(self) -> &'static str {
         match self {
@@ -397,7 +397,7 @@ impl From<Callers> for Reason {
 }
 
 impl Source {
-    /// The files that `is_wanted` accepts.
+    /// Collects the files that `is_wanted` accepts.
     #[must_use]
     pub fn new(covered: &Covered, is_wanted: impl Fn(&str) -> bool) -> Self {
         let mut functions: BTreeMap<&str, Vec<Function>> = BTreeMap::new();
@@ -453,7 +453,7 @@ impl SourceFile {
         Self { path: path.to_owned(), totals, lines: runs, functions }
     }
 
-    /// Each line with its run.
+    /// All lines, each with its range.
     pub fn each_line(&self) -> impl Iterator<Item = (u32, &LineRun)> {
         self.lines.iter().flat_map(|run| (run.first..=run.last).map(move |line| (line, run)))
     }
@@ -493,7 +493,7 @@ impl Function {
 mod tests {
     use super::*;
 
-    /// The schema is a page; `FFUZZ_TEST_WRITE_DOCS=1` writes it.
+    /// Compares the schema page; `FFUZZ_TEST_WRITE_DOCS=1` writes it.
     #[test]
     fn the_schema_in_the_docs_is_that_of_the_types() {
         let schema = serde_json::to_string_pretty(&schemars::schema_for!(Report)).unwrap() + "\n";

@@ -1,7 +1,7 @@
-//! What a campaign has covered, where it is stuck and what it has found: collected once, shown in many forms.
+//! Coverage, stuck places and finds of a campaign, collected once and written in many formats.
 //!
-//! A [`survey`] runs the inputs of a campaign and keeps what they reach. [`data`] are the facts that all forms show, and
-//! [`forms`] write them for people and for other programs.
+//! A [`survey`] runs the inputs of a campaign and records their coverage. [`data`] has the facts common to all
+//! formats, and [`forms`] writes them for users and for other programs.
 
 pub mod answers;
 pub mod assemble;

@@ -1,11 +1,11 @@
-//! Which of many inputs reaches the aggregate of each key.
+//! Maps each key to the inputs that reach its aggregate.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use ffuzz_engine::domain::{DsfView, Reducer};
 
-/// The inputs of a folder, and what each reaches best.
+/// The inputs of a folder, with the best values of each.
 #[derive(Debug, Default)]
 pub struct Owners {
     inputs: Vec<OwningInput>,
@@ -18,7 +18,7 @@ struct OwningInput {
     len: usize,
 }
 
-/// The part of a key's aggregate that one input gives: all of it, or a bit.
+/// One input's part of a key's aggregate: all of it, or one bit.
 #[derive(Debug)]
 struct KeyShare {
     value: u32,
@@ -26,7 +26,7 @@ struct KeyShare {
 }
 
 impl Owners {
-    /// Notes what a run of `path` (`len` bytes) reached.
+    /// Adds a run of `path` (`len` bytes).
     pub fn add(&mut self, path: PathBuf, len: usize, run: &DsfView<'_>) {
         let input = self.inputs.len();
         self.inputs.push(OwningInput { path, len });
@@ -48,14 +48,14 @@ impl Owners {
         });
     }
 
-    /// The number of the input that gives most of the key's aggregate, or its highest bit.
+    /// Number of the input with the largest share of the key's aggregate, or its highest bit.
     #[must_use]
     pub fn of(&self, key: u32) -> Option<usize> {
         let shares = self.keys.get(&key)?.iter();
         shares.max_by_key(|share| share.value).map(|share| share.input)
     }
 
-    /// The files that together reach the aggregate; one unless the reducer works on bits.
+    /// The files that together reach the aggregate; a single one unless the reducer works on bits.
     #[must_use]
     pub fn files(&self, key: u32) -> Vec<String> {
         let mut files = Vec::new();
@@ -73,7 +73,7 @@ fn is_better(reducer: Reducer, old: u32, new: u32) -> bool {
     reducer.apply(old, new) != old
 }
 
-/// The smallest input gets a share; of two equal ones the first.
+/// Gives a share to the smallest input; to the first of equally small ones.
 fn offer(
     shares: &mut Vec<KeyShare>,
     inputs: &[OwningInput],

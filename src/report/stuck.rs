@@ -1,4 +1,4 @@
-//! Where a campaign is stuck: the places that inputs reach and do not go on from, as they stand in the source.
+//! Stuck places of a campaign: branches that inputs reach but never take, with source positions.
 
 use std::cell::OnceCell;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -15,19 +15,19 @@ use ffuzz_exec::Hooked;
 
 use crate::survey::SurveyError;
 
-/// Places that are looked at for one that is listed, because copies of one are joined.
+/// Number of places examined per listed one, because copies are joined.
 pub const COPIES: usize = 4;
 
-/// Bytes of the closest inputs that are changed to see what they decide, and runs for that.
+/// Maximum number of bytes of the closest inputs that are changed to see their effect, and of runs for that.
 const MOST_PROBED: usize = 4096;
 const MOST_RUNS: usize = 50_000;
 
-/// Names the places where a target is stuck. Its comparisons, by their numbers, are read when the first one is asked for.
+/// Names the stuck places of a target. Reads its comparison sites on first use.
 #[derive(Debug, Default)]
 pub struct TargetPlaces(OnceCell<HashMap<u32, Site>>);
 
 impl TargetPlaces {
-    /// What is known of a place without the seeds. `sites`: the comparisons of what logs them.
+    /// Describes a place without seeds. `sites` returns the comparisons of the logging program.
     pub fn entry(
         &self,
         stuck: &Stuck,
@@ -73,7 +73,7 @@ impl TargetPlaces {
     }
 }
 
-/// A place with what only some lists have.
+/// A place with data of a particular list.
 pub trait Listed {
     fn place(&self) -> &BlockedComparison;
     fn place_mut(&mut self) -> &mut BlockedComparison;
@@ -89,9 +89,9 @@ impl Listed for BlockedComparison {
     }
 }
 
-/// Joins the copies of one place in the source: of a template, of an inlined function, of a file that is included several
-/// times. What lies behind is that of the first copy, the rest that of the first one that a comparison explains. Gives each
-/// place its id. At most `most`, in the order of `entries`.
+/// Joins the copies of one place in the source: of a template, of an inlined function, of a file included several
+/// times. The unreached code is that of the first copy; the other data is that of the first one with a comparison.
+/// Gives each place its id. Returns at most `most` places, in the order of `entries`.
 pub fn joined<T: Listed>(entries: impl Iterator<Item = T>, most: usize) -> Vec<T> {
     let mut all: Vec<T> = Vec::new();
     let mut known: HashMap<(String, u32, u32, u32), usize> = HashMap::new();
@@ -124,7 +124,7 @@ pub fn joined<T: Listed>(entries: impl Iterator<Item = T>, most: usize) -> Vec<T
     all
 }
 
-/// The same in every run of one build, and mostly after a change elsewhere in the source.
+/// Id of a place: the same in every run of one build, and mostly after a change elsewhere in the source.
 fn id(place: &BlockedComparison) -> String {
     let name = place.file.rsplit('/').next().unwrap_or_default();
     let text = format!("{name}\t{}\t{}\t{}", place.function, place.column, place.to);
@@ -134,7 +134,8 @@ fn id(place: &BlockedComparison) -> String {
     format!("{}-{hash:08x}", place.line)
 }
 
-/// The bytes of each comparison's closest input that move its operands, as far as they are among the first ones.
+/// The bytes of each comparison's closest input that change its operands; only the first `MOST_PROBED` bytes are
+/// tested.
 pub(crate) fn deciding<'a>(
     target: &mut Hooked,
     blockers: impl Iterator<Item = &'a Blocker>,
@@ -154,7 +155,7 @@ pub(crate) fn deciding<'a>(
                 return Ok(deciding);
             }
             let byte = bytes[at];
-            // Of numbers in text, another digit shows more than another bit.
+            // For a number in text, another digit shows more than another bit.
             let other =
                 if byte.is_ascii_digit() { b'0' + (byte - b'0' + 1) % 10 } else { byte ^ 1 };
             bytes[at] = other;
@@ -171,7 +172,7 @@ pub(crate) fn deciding<'a>(
     Ok(deciding)
 }
 
-/// A hash of the first operands of each of these sites, if the run comes to it.
+/// Hash of the first operands of each of these sites that the run reaches.
 fn operands(
     target: &mut Hooked,
     bytes: &[u8],

@@ -1,4 +1,4 @@
-//! What inputs reach: each is run once.
+//! Coverage of inputs, each of which is run once.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeSet, HashSet};
@@ -23,7 +23,7 @@ use ffuzz_event::BlockedComparison;
 use ffuzz_exec::Hooked;
 use ffuzz_exec::lines::{Covered, FileCounters, LineMap, LinesError, written};
 
-/// Why nothing is known.
+/// Reason why the inputs cannot be analyzed.
 #[derive(Debug, thiserror::Error, Diagnostic)]
 pub enum SurveyError {
     #[error(transparent)]
@@ -43,46 +43,46 @@ pub enum SurveyError {
     Elsewhere { files: usize, root: PathBuf },
 }
 
-/// What the inputs that were run have reached.
+/// Coverage of the inputs that were run.
 #[derive(Debug)]
 pub struct Survey {
     parts: Vec<Part>,
     files: Vec<PathBuf>,
-    /// By counter.
+    /// Facts of each counter.
     counters: Vec<CounterFacts>,
     virgin: Vec<u8>,
     frontier: Frontier,
     blockers: Blockers,
-    /// Numbers of the inputs whose comparisons are known.
+    /// Numbers of the inputs whose comparisons were logged.
     logged: BTreeSet<usize>,
     aggregates: Aggregates,
     owners: Owners,
-    /// By domain: the numbers of inputs that have moved its best value, and to what.
+    /// For each domain, the inputs that changed its best value, with the new value.
     moves: Vec<Vec<(usize, u32)>>,
-    /// Inputs that did not end well.
+    /// Number of inputs that did not end well.
     failed: usize,
 }
 
-/// What is known of a counter of the edge map.
+/// Facts of a counter of the edge map.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub struct CounterFacts {
-    /// How many inputs have hit it.
+    /// Number of inputs that hit it.
     pub inputs: u32,
-    /// Size and number of the smallest of them.
+    /// Size and number of the smallest such input.
     pub smallest: Option<(usize, usize)>,
-    /// Number of the first of them.
+    /// Number of the first such input.
     pub first: Option<usize>,
 }
 
-/// A place from which no input goes on.
+/// A place from which no input continues.
 #[derive(Clone, Debug, Default)]
 pub struct StuckPlace {
     pub place: BlockedComparison,
-    /// The number of the input that comes closest, or of the smallest one that comes there.
+    /// Number of the closest input, or of the smallest one that reaches the place.
     pub input: Option<usize>,
-    /// None if the control flow of the target is not known.
+    /// None if the target's control flow is unknown.
     pub fork: Option<Fork>,
-    /// Hit only by inputs that come there.
+    /// Counter hit only by inputs that reach the place.
     pub counter: Option<u32>,
     pub comparison: Option<Blocker>,
 }
@@ -101,12 +101,12 @@ impl Listed for StuckPlace {
 #[derive(Debug)]
 struct Part {
     module: Module,
-    /// With the reason, if they are unknown.
+    /// Source lines, or the reason why they are unknown.
     lines: Result<LineMap, LinesError>,
 }
 
 impl Survey {
-    /// Before any run: reads the debug information of the target's files.
+    /// Creates an empty survey: reads the debug information of the target's files.
     #[must_use]
     pub fn new(target: &dyn TargetInfo) -> Self {
         let part = |module: Module| {
@@ -120,7 +120,7 @@ impl Survey {
         Self { parts, ..Self::without_lines(target) }
     }
 
-    /// The same without lines, which take a moment to read.
+    /// Creates an empty survey without lines, which take a moment to read.
     #[must_use]
     pub fn without_lines(target: &dyn TargetInfo) -> Self {
         let size = target.map_size();
@@ -139,7 +139,7 @@ impl Survey {
         }
     }
 
-    /// Refuses a target of which no line is known. `program`: its file.
+    /// Refuses a target without any known line. `program` is its file.
     pub fn check_lines(&mut self, program: &Path) -> Result<(), SurveyError> {
         if self.parts.iter().any(|part| part.lines.is_ok()) {
             return Ok(());
@@ -148,7 +148,7 @@ impl Survey {
         Err(reason.map_or_else(|| SurveyError::NoLines(program.to_owned()), Into::into))
     }
 
-    /// Runs files. `ended` gets the end of each run.
+    /// Runs files. `ended` is called after each run.
     pub fn run(
         &mut self,
         target: &mut Hooked,
@@ -184,7 +184,7 @@ impl Survey {
                     }
                 }
             }
-            // A target may have another map after a restart.
+            // A restarted target may have another map.
             if run.edges.len() == self.virgin.len() {
                 coverage::merge(run.edges, &mut self.virgin, Classes::Binary);
                 for counter in coverage::trace(run.edges) {
@@ -201,8 +201,8 @@ impl Survey {
         Ok(())
     }
 
-    /// Logs the comparisons of the inputs that were run, until `limit` is over. The smallest inputs of their counters
-    /// come first. Returns how many were logged.
+    /// Logs the comparisons of the inputs that were run, for at most `limit`; the smallest inputs of their counters
+    /// come first. Returns the number of logged inputs.
     pub fn log(&mut self, target: &mut Hooked, limit: Duration) -> Result<usize, SurveyError> {
         if !target.info().logs_comparisons() {
             return Ok(0);
@@ -226,7 +226,7 @@ impl Survey {
         Ok(self.logged.len())
     }
 
-    /// Files and lines that one run reaches.
+    /// Files and lines that a run reaches.
     #[must_use]
     pub fn lines_of_run(&self, edges: &[u8]) -> BTreeSet<(String, u32)> {
         let mut lines = BTreeSet::new();
@@ -238,7 +238,7 @@ impl Survey {
         lines
     }
 
-    /// The counters of the edge map that show whether a line is reached. `file`: the end of its path.
+    /// Counters of the edge map that show whether a line is reached. `file` is the end of its path.
     #[must_use]
     pub fn counters_of_line(&self, file: &str, line: u32) -> Vec<u32> {
         let mut counters = Vec::new();
@@ -251,8 +251,8 @@ impl Survey {
         counters
     }
 
-    /// Numbers of the smallest inputs that hit one of these counters, at most `most`. Runs files again, the smallest ones
-    /// first, until `limit` is over.
+    /// Numbers of the smallest inputs that hit one of these counters, at most `most`. Runs files again, smallest
+    /// first, for at most `limit`.
     pub fn inputs_hitting(
         &self,
         target: &mut Hooked,
@@ -278,7 +278,7 @@ impl Survey {
         Ok(found)
     }
 
-    /// Counters that a run hits and that no input has hit before.
+    /// Counters that a run hits and no earlier input has hit.
     #[must_use]
     pub fn new_counters(&self, edges: &[u8]) -> Vec<u32> {
         let counters = coverage::trace(edges).into_vec().into_iter();
@@ -288,19 +288,19 @@ impl Survey {
         counters.filter(is_new).collect()
     }
 
-    /// The files that were run. Their places here are the numbers of inputs.
+    /// The files that were run; their indices are the numbers of inputs.
     #[must_use]
     pub fn files(&self) -> &[PathBuf] {
         &self.files
     }
 
-    /// How many of them did not end well.
+    /// Number of inputs that did not end well.
     #[must_use]
     pub fn failed(&self) -> usize {
         self.failed
     }
 
-    /// By counter of the edge map.
+    /// Facts by counter of the edge map.
     #[must_use]
     pub fn counters(&self) -> &[CounterFacts] {
         &self.counters
@@ -312,26 +312,26 @@ impl Survey {
         &self.aggregates
     }
 
-    /// Which inputs have them.
+    /// Inputs that reach the aggregates.
     #[must_use]
     pub fn owners(&self) -> &Owners {
         &self.owners
     }
 
-    /// By domain: the numbers of inputs that have moved its best value, and to what.
+    /// For each domain, the inputs that changed its best value, with the new value.
     #[must_use]
     pub fn moves(&self) -> &[Vec<(usize, u32)>] {
         &self.moves
     }
 
-    /// Takes the attempts of solvers that campaigns have counted.
+    /// Adds the solvers' attempts that campaigns have counted.
     pub fn note_attempts(&mut self, campaigns: &[Campaign]) {
         let instances = campaigns.iter().flat_map(|campaign| &campaign.instances);
         let known: Vec<&Blockers> = instances.map(|it| &it.state.blockers).collect();
         self.blockers.take_attempts(&known);
     }
 
-    /// How many lines behind a counter's own blocks no input has reached.
+    /// Number of source lines in the blocks of these counters.
     #[must_use]
     pub fn lines_of(&self, counters: &[u32]) -> usize {
         let mut lines = BTreeSet::new();
@@ -345,13 +345,13 @@ impl Survey {
         lines.len()
     }
 
-    /// What is shut for the inputs that were run.
+    /// Unreached branches of the inputs that were run.
     #[must_use]
     pub fn frontier(&self) -> &Frontier {
         &self.frontier
     }
 
-    /// Counters of blocks that are shut, and of which another copy was reached: of a template, of an inlined function. Empty
+    /// Unreached counters whose block was reached in another copy: of a template, or of an inlined function. Empty
     /// for a survey without lines.
     fn reached_elsewhere(&self) -> HashSet<u32> {
         let mut all = HashSet::new();
@@ -364,7 +364,8 @@ impl Survey {
         all
     }
 
-    /// Where no input goes on, at most `most` places. One that an input passes in another copy of the code is left out. Changes bytes of inputs to see which decide there.
+    /// Places where no input continues, at most `most`. Leaves out a place that an input passes in another copy of
+    /// the code. Changes bytes of inputs to see which ones decide.
     pub fn stuck(&self, target: &mut Hooked, most: usize) -> Result<Vec<StuckPlace>, SurveyError> {
         let (places, info) = (TargetPlaces::default(), target.info());
         let entry = |one: Stuck| {
@@ -394,7 +395,8 @@ impl Survey {
             let bytes = comparison.as_ref().and_then(|comparison| deciding.get(&comparison.site));
             place.bytes = bytes.map(|bytes| ranges(bytes.iter().copied())).unwrap_or_default();
         }
-        // By its comparison alone, what no byte of the inputs moves says nothing of the inputs.
+        // A place known only by its comparison is dropped if its operands never vary and no byte
+        // of the inputs affects them.
         all.retain(|StuckPlace { place, comparison, .. }| {
             let varies = comparison.as_ref().is_some_and(|comparison| comparison.varies);
             place.behind.is_some() || varies || !place.bytes.is_empty()
@@ -402,7 +404,7 @@ impl Survey {
         Ok(all)
     }
 
-    /// The functions that no input enters, those with most counters first.
+    /// Functions that no input enters, those with most counters first.
     #[must_use]
     pub fn never_entered(&self, target: &dyn TargetInfo) -> Vec<NeverEntered> {
         let named = |one: Unentered| {
@@ -445,7 +447,7 @@ impl Survey {
         }
     }
 
-    /// Why the lines of some files are not known.
+    /// Reasons why the lines of some files are unknown.
     pub fn skipped(&self) -> impl Iterator<Item = &LinesError> {
         self.parts.iter().filter_map(|part| part.lines.as_ref().err())
     }

@@ -1,12 +1,12 @@
-//! Lines of source files, for people who read about a place.
+//! Lines of source files, for readers of a place.
 
 use std::fs::File;
 use std::io::{BufRead, BufReader};
 
-/// Letters of a line that are kept.
+/// Maximum number of letters kept of a line.
 const LONGEST_LINE: usize = 200;
 
-/// The lines from `around` before a line to as many after it, with their numbers.
+/// The lines from `around` before `line` to `around` after it, with their numbers.
 pub(crate) fn around(path: &str, line: u32, around: u32) -> Vec<(u32, String)> {
     match line {
         0 => Vec::new(),
@@ -14,7 +14,7 @@ pub(crate) fn around(path: &str, line: u32, around: u32) -> Vec<(u32, String)> {
     }
 }
 
-/// At most `most` lines from `first` on, with their numbers; none if the file cannot be read.
+/// At most `most` lines from `first` on, with their numbers; empty if the file cannot be read.
 pub(crate) fn lines(path: &str, first: u32, most: usize) -> Vec<(u32, String)> {
     let is_file = std::fs::metadata(path).is_ok_and(|data| data.is_file());
     let Some(file) = is_file.then(|| File::open(path).ok()).flatten() else { return Vec::new() };

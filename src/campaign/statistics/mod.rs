@@ -1,4 +1,4 @@
-//! The campaign's counters and clock; `snapshot.rs` makes of them what is shown.
+//! The campaign's counters and clock; `snapshot.rs` converts them for display.
 
 pub(super) mod snapshot;
 mod waiting;
@@ -16,7 +16,7 @@ use crate::engine::fuzzer::{Fuzzer, Progress, Sidecars};
 use crate::event::Control;
 use crate::mutators::Mutators;
 
-/// Counters. Times of an earlier process of the same campaign are in the `*_before` fields.
+/// Counters. The `*_before` fields have the values of earlier processes of the same campaign.
 #[derive(Debug)]
 pub(super) struct Statistics {
     pub(super) started: Instant,
@@ -26,36 +26,36 @@ pub(super) struct Statistics {
     run_time_before: Duration,
     execs_before: u64,
     cycles_before: u64,
-    /// What the campaign had reached, until the dry run is over: nothing that is shown runs backwards
-    /// while the queue is read again.
+    /// Earlier results until the dry run is over, so that displayed numbers do not fall while the
+    /// queue is read again.
     earlier: Option<Earlier>,
     /// Largest resident set of a process of the target, MiB.
     peak_rss_mb: u64,
-    /// When the dry run was over.
+    /// End of the dry run.
     fuzzing_since: Option<Instant>,
-    /// When the last run was over: what comes then is no part of the campaign's time.
+    /// Time of the last run; later time does not belong to the campaign.
     ended: Option<Instant>,
-    /// Time in pauses by command, which no other number contains.
+    /// Time in pauses by command, which is in no other field.
     pause_time: Duration,
     pub(super) calibration: Duration,
     pub(super) comparisons: Duration,
     pub(super) trim: Duration,
-    /// Spent on other fuzzers' finds.
+    /// Time spent on other fuzzers' finds.
     pub(super) sync: Duration,
     pub(super) imported: u64,
     pub(super) bad_seeds: BadSeeds,
-    /// Starting seeds that crash the target, with `-C` the good ones.
+    /// Starting seeds that crash the target, which with `-C` are the good ones.
     pub(super) crashing_seeds: u64,
     pub(super) saved_crashes: u64,
     pub(super) total_crashes: u64,
     pub(super) saved_hangs: u64,
     pub(super) total_timeouts: u64,
-    /// The same, of this process alone.
+    /// Timeouts of this process alone.
     pub(super) timeouts_here: u64,
-    /// Runs that were cut at the soft limit.
+    /// Runs cut at the soft limit.
     pub(super) cut_runs: u64,
     pub(super) lost_runs: u64,
-    /// Runs in sanitizer builds before this process, and crashes that only they show.
+    /// Runs in sanitizer builds before this process.
     sanitizer_runs_before: u64,
     pub(super) sanitizer_crashes: u64,
     last_find: Option<Instant>,
@@ -64,27 +64,27 @@ pub(super) struct Statistics {
     last_crash_at: u64,
     last_hang_at: u64,
     execs_at_crash: u64,
-    /// Spent on the question whether crashes happen in a process of their own,
+    /// Time spent on testing whether crashes occur in a fresh process.
     pub(super) confirming: Duration,
-    /// how many do not as far as is known, and the files that were written for them.
+    /// Crashes that do not, as far as known; `record_files` counts the files written for them.
     pub(super) dependent_crashes: u64,
     pub(super) record_files: u64,
     pub(super) current: Option<SeedId>,
-    /// What clients have ordered.
+    /// Effects of clients' orders.
     pub(super) control: Control,
     domains: Vec<DomainActivity>,
     minute: MinuteRate,
     waiting: Waiting,
 }
 
-/// What moved in a domain.
+/// Changes in a domain.
 #[derive(Clone, Debug, Default)]
 struct DomainActivity {
     last: Option<(u32, u32, u64)>,
     waypoints: u64,
 }
 
-/// Runs a second over about the last minute.
+/// Runs per second during about the last minute.
 #[derive(Debug)]
 struct MinuteRate {
     since: Instant,
@@ -92,7 +92,7 @@ struct MinuteRate {
     rate: f64,
 }
 
-/// Unix seconds.
+/// Current time in Unix seconds.
 fn unix_now() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| time.as_secs())
 }
@@ -154,13 +154,13 @@ impl Statistics {
         self.execs_before + fuzzer.target().execs()
     }
 
-    /// Measures what the hand-over to the target costs, and the load of the machine. To be called at each tick.
+    /// Measures the cost of hand-overs to the target, and the machine's load; call it at each tick.
     pub(super) fn look_at_load(&mut self, fuzzer: &Fuzzer<Mutators>) {
         let target = fuzzer.target();
         self.waiting.look(target.spent(), || target.processor_time());
     }
 
-    /// Takes over the counters of an earlier process.
+    /// Continues with the counters of an earlier process.
     pub(super) fn continue_from(&mut self, earlier: Earlier) {
         self.run_time_before = earlier.run_time;
         self.execs_before = earlier.execs;
@@ -172,7 +172,7 @@ impl Statistics {
         self.earlier = Some(earlier);
     }
 
-    /// What `fuzzer_stats` does not hold for the next process.
+    /// Counters for the next process that `fuzzer_stats` does not contain.
     pub(super) fn counters(&self, progress: &Progress, sidecars: Option<&Sidecars>) -> Counters {
         Counters {
             total_crashes: self.total_crashes,
@@ -195,7 +195,7 @@ impl Statistics {
         }
     }
 
-    /// Runs in sanitizer builds, those of earlier processes included.
+    /// Runs in sanitizer builds, including earlier processes.
     fn sanitizer_runs(&self, sidecars: Option<&Sidecars>) -> u64 {
         self.sanitizer_runs_before + sidecars.map_or(0, Sidecars::execs)
     }
@@ -220,14 +220,14 @@ impl Statistics {
         }
     }
 
-    /// Number of inputs in the corpus once the dry run is over.
+    /// Sets the number of inputs that the corpus will have after the dry run.
     pub(super) fn expect_corpus(&mut self, count: usize) {
         if let Some(earlier) = &mut self.earlier {
             earlier.corpus = count as u64;
         }
     }
 
-    /// `complete`: every starting input is in the corpus.
+    /// Notes the end of the dry run. `complete`: every starting input is in the corpus.
     pub(super) fn dry_run_over(&mut self, complete: bool) {
         if complete {
             self.earlier = None;
@@ -237,12 +237,12 @@ impl Statistics {
         self.last_find = Some(now);
     }
 
-    /// The dry run is over.
+    /// Returns true once the dry run is over.
     pub(super) fn is_fuzzing(&self) -> bool {
         self.fuzzing_since.is_some()
     }
 
-    /// Makes it as if this much of the past had not been.
+    /// Excludes this period from all times.
     pub(super) fn leave_out(&mut self, time: Duration) {
         self.started += time;
         self.minute.since += time;
@@ -250,19 +250,19 @@ impl Statistics {
         since.into_iter().flatten().for_each(|since| *since += time);
     }
 
-    /// Leaves out a pause by command, in which this process was suspended for a part of the time.
+    /// Excludes a pause by command, during which this process was suspended for the time `suspended`.
     pub(super) fn leave_out_pause(&mut self, time: Duration, suspended: Duration) {
         self.leave_out(time);
         self.pause_time += time.saturating_sub(suspended);
     }
 
-    /// What `-V` limits: the time of the dry run, then the time since. A pause by command is part of it,
-    /// because nobody may come to end the pause.
+    /// Time that `-V` limits: that of the dry run, then the time since. It includes pauses by command, because
+    /// their end may never come.
     pub(super) fn limited_time(&self) -> Duration {
         self.fuzzing_since.unwrap_or(self.started).elapsed() + self.pause_time
     }
 
-    /// There will be no more runs.
+    /// Notes the end of the last run.
     pub(super) fn end(&mut self) {
         self.ended.get_or_insert_with(Instant::now);
     }
@@ -277,7 +277,7 @@ impl Statistics {
         self.last_find.map_or(Duration::ZERO, |last| last.elapsed())
     }
 
-    /// A seed was found or imported.
+    /// Notes a seed that was found or imported.
     pub(super) fn corpus_grew(&mut self) {
         self.longest_without_finds = self.longest_without_finds.max(self.without_finds().as_secs());
         self.last_find = Some(Instant::now());
@@ -295,7 +295,7 @@ impl Statistics {
         self.last_hang_at = unix_now();
     }
 
-    /// A seed has moved the values of domains.
+    /// Notes a seed that changed the values of domains.
     pub(super) fn domains_moved(&mut self, fuzzer: &Fuzzer<Mutators>, gains: &[KeyGain]) {
         let domains = fuzzer.target().domains();
         let mut moved = vec![false; domains.len()];
@@ -315,7 +315,7 @@ impl Statistics {
         if elapsed >= Duration::from_secs(60) {
             self.minute = MinuteRate { since: Instant::now(), execs, rate };
         } else if self.minute.rate == 0.0 {
-            // The first minute shows what there is.
+            // The first minute shows the current value.
             return rate;
         }
         self.minute.rate

@@ -1,4 +1,4 @@
-//! The groups of a snapshot, each with every field: one that is not filled does not compile.
+//! Fills the groups of a snapshot, each with every field, so that a missing one does not compile.
 
 use std::time::Duration;
 
@@ -42,7 +42,7 @@ fn shares(spent: Spent, waited: Duration, elapsed: Duration) -> Shares {
 }
 
 impl Statistics {
-    /// While the queue of an earlier process is read, what that had reached.
+    /// Raises values to those of the earlier process while its queue is read.
     pub(in crate::campaign) fn add_earlier(&self, snapshot: &mut Snapshot) {
         let Some(earlier) = self.earlier else { return };
         let Snapshot { corpus, coverage, finds, .. } = snapshot;
@@ -115,7 +115,7 @@ impl Statistics {
             pending_favored: 0,
             pending_total: 0,
         };
-        // One pass: a large corpus is not in the cache.
+        // In a single pass, because a large corpus exceeds the cache.
         for seed in fuzzer.corpus.iter() {
             corpus.corpus_favored += u64::from(seed.favored);
             corpus.corpus_variable += u64::from(seed.variable);
@@ -173,7 +173,7 @@ impl Statistics {
         Turn { current: self.current, stage: stage.into(), stage_done, stage_total }
     }
 
-    /// `place` says where a key is in the sources.
+    /// Statistics of the domains; `place` gives the source position of a key.
     pub(in crate::campaign) fn domains(
         &self,
         fuzzer: &Fuzzer<Mutators>,
@@ -204,8 +204,7 @@ impl Statistics {
     }
 }
 
-/// What the stages brought, and what trimming did.
-/// What the accounts of the ledger have taken. `elapsed`: wall time.
+/// Shares of the time by account of the ledger. `elapsed`: wall time.
 fn parts(fuzzer: &Fuzzer<Mutators>, elapsed: Duration) -> Vec<PartOfTime> {
     let effort = fuzzer.effort();
     let own = Effort { time: load::thread_clock().unwrap_or_default(), runs: 0 };
@@ -239,7 +238,7 @@ pub(in crate::campaign) fn search(fuzzer: &Fuzzer<Mutators>, elapsed: Duration) 
     }
 }
 
-/// The executor's words, and AFL's for `-C`.
+/// The executor's target mode, with AFL's name for `-C`.
 fn target_mode(fuzzer: &Fuzzer<Mutators>, wanted: Wanted) -> String {
     let mode = fuzzer.target().target_mode();
     match (wanted, mode.as_str()) {

@@ -1,20 +1,20 @@
-//! The part of the hand-over that is none: waiting for a core on which others work.
+//! The part of the measured hand-over time that is only waiting for a core.
 //!
-//! The hand-over is measured by the clock, so on a machine with more to do than it has cores it would take
-//! the blame for all of them. What it really costs is processor time: that of the fork server, and that of
-//! its children beyond their work.
+//! The hand-over is measured in wall time, so on an overloaded machine it would include the waiting for
+//! all processes. Its real cost is processor time: that of the fork server, and that of its children
+//! beyond their work.
 
 use std::time::{Duration, Instant};
 
 use crate::engine::executor::{ProcessorTime, Spent};
 use crate::sys::load;
 
-/// Between two measurements: processor time comes in ticks of ten milliseconds.
+/// Interval between two measurements: processor time comes in ticks of ten milliseconds.
 const PAUSE: Duration = Duration::from_secs(1);
-/// Of a period, the part for which this thread wanted to run and could not, from which on cores are
-/// short: without others it is a hundredth of that.
+/// Share of a period in which this thread was ready to run but had no core, from which on cores count as
+/// short. On an idle machine it is a hundredth of that.
 const SHORT: f64 = 0.02;
-/// Shares of old and new samples of the machine's load; AFL's.
+/// Weight of old samples of the machine's load relative to a new one; AFL's.
 const SMOOTHING: f64 = 16.0;
 
 #[derive(Clone, Copy, Debug)]
@@ -25,7 +25,7 @@ struct Sample {
     delay: Duration,
 }
 
-/// Adds up over the campaign.
+/// Waiting time of the campaign.
 #[derive(Debug, Default)]
 pub(super) struct Waiting {
     last: Option<Sample>,
@@ -34,7 +34,7 @@ pub(super) struct Waiting {
 }
 
 impl Waiting {
-    /// To be called at each tick.
+    /// Takes a measurement; call it at each tick.
     pub(super) fn look(&mut self, spent: Spent, processor: impl FnOnce() -> Option<ProcessorTime>) {
         if let Some(now) = load::machine_percent() {
             let before = self.load.unwrap_or(now);
@@ -71,7 +71,7 @@ fn between(before: &Sample, now: &Sample) -> Duration {
     if delay.as_secs_f64() < SHORT * (now.at - before.at).as_secs_f64() {
         return Duration::ZERO;
     }
-    // A fork server that was restarted has used less than the one before.
+    // A restarted fork server has used less time than the one before.
     let since = |field: fn(&ProcessorTime) -> Duration| {
         field(&now.processor).checked_sub(field(&before.processor))
     };
@@ -102,12 +102,12 @@ mod tests {
         let start = Instant::now();
         let before = sample(start, [100, 1000, 50, 100, 7]);
         let waited = |ms| between(&before, &sample(start + Duration::from_secs(10), ms));
-        // 9 s by the clock, of which the fork server worked 0.4 s, and children 0.1 s beyond their runs.
+        // 9 s of wall time, of which the fork server worked 0.4 s, and children 0.1 s beyond their runs.
         let ms = Duration::from_millis;
         assert_eq!(waited([300, 10_000, 450, 400, 5000]), ms(8500));
-        // The core was free: the clock is right, whatever it is that takes so long.
+        // The core was free, so the wall time is right, whatever took so long.
         assert_eq!(waited([300, 10_000, 450, 400, 107]), Duration::ZERO);
-        // More processor time than the clock shows, by its ticks.
+        // More processor time than wall time, because of its ticks.
         assert_eq!(waited([300, 1010, 90, 300, 5000]), Duration::ZERO);
         // Another fork server.
         assert_eq!(waited([300, 10_000, 10, 20, 5000]), Duration::ZERO);

@@ -1,4 +1,4 @@
-//! Foreign mutators in a campaign: the order of their calls, and what becomes of what they make.
+//! Custom mutators in a campaign: the order of their calls, and the use of their results.
 
 use super::*;
 use crate::mutators::fake::{Calls, FakeMutator};
@@ -17,7 +17,7 @@ const ALL: [Hook; 10] = [
     Hook::PostRun,
 ];
 
-/// A mutator that hands on what it gets, and trims to three letters.
+/// A mutator that returns its input, and trims to three letters.
 fn echo(hooks: &[Hook], calls: &Calls) -> FakeMutator {
     FakeMutator::new(hooks, calls, |input, out| {
         out.extend_from_slice(if input.is_empty() { b"xxx" } else { input });
@@ -33,7 +33,7 @@ fn with_one(
     campaign_with(options, executor, Mutators::new(vec![Box::new(mutator)], 1))
 }
 
-/// The kinds of calls, equal neighbours once.
+/// The kinds of calls, without adjacent repetitions.
 fn kinds(calls: &[String]) -> Vec<&str> {
     let mut kinds: Vec<_> =
         calls.iter().map(|call| call.split(' ').next().unwrap_or_default()).collect();
@@ -53,7 +53,7 @@ fn hooks_are_called_in_afls_order() {
     let (mut campaign, _) = with_one(options, letters(), mutator);
     campaign.fuzz().unwrap();
     let calls = calls.take();
-    // The calibration, whose first run is the one that is judged.
+    // The calibration, whose first run is the judged one.
     let run = ["post_process", "fuzz_send", "post_run"];
     let mut expected = vec!["queue_new_entry"];
     (0..7).for_each(|_| expected.extend(run));
@@ -68,7 +68,7 @@ fn hooks_are_called_in_afls_order() {
     expected.extend(run);
     let kinds = kinds(&calls);
     assert_eq!(kinds[..expected.len()], expected, "{kinds:?}");
-    // Havoc makes more of the same, and a stack may hold several foreign steps.
+    // Havoc repeats this, and a stack may hold several custom steps.
     assert!(
         kinds[expected.len()..]
             .chunks(4)
@@ -97,7 +97,7 @@ fn finds_of_a_mutator_carry_its_words_and_are_counted() {
     let about = &calls[calls.iter().position(|call| call == "describe").unwrap()..][..2];
     assert!(about[1].contains("queue/id:000001") && about[1].ends_with(" true"), "{about:?}");
     assert_eq!(campaign.fuzzer.progress.yield_of("fake").finds, 1);
-    // Nothing but the mutator's three inputs, and the calibration of both seeds.
+    // Only the mutator's three inputs, and the calibration of both seeds.
     assert_eq!(campaign.fuzzer.target().execs(), 7 + campaign.fuzzer.progress.trim_execs + 3 + 7);
 }
 
@@ -106,7 +106,7 @@ fn a_find_is_saved_as_the_target_got_it_unless_the_original_is_wanted() {
     for keep_original in [false, true] {
         let dir = seed_folder(&[b"xxxx"]);
         let calls = Calls::default();
-        // Post-processing puts the first letter right.
+        // Post-processing corrects the first letter.
         let mutator = FakeMutator::new(&[Hook::PostProcess], &calls, |input, out| {
             out.extend_from_slice(input);
             out[0] = b'F';

@@ -9,7 +9,7 @@ use crate::engine::mutate::dictionary::Token;
 use crate::event::{Reply, Source};
 use crate::fleet::control::{Command, Incoming, Order, Setting};
 
-/// A campaign with a fixed seed, and the way to its orders.
+/// A campaign with a fixed seed, and the sender of its orders.
 fn commanded(dir: &Path, execs: u64) -> (Campaign, Recorder, SyncSender<Incoming>) {
     let (mut campaign, recorder) = campaign(options(dir, DomainMode::Off, execs), letters());
     let (sender, inbox) = sync_channel(64);
@@ -40,7 +40,7 @@ fn an_input_waits_for_the_start_and_is_judged_like_an_import() {
     sender.send(bad.into()).unwrap();
     campaign.fuzz().unwrap();
     let replies = replies(&recorder);
-    // What needs no run does not wait.
+    // Orders that need no run do not wait.
     let ids: Vec<_> = replies.iter().map(|reply| reply.id.unwrap()).collect();
     assert_eq!(ids, [4, 1, 2, 3]);
     assert_eq!((replies[0].ok, replies[0].error.as_deref()), (false, Some("no")));
@@ -91,7 +91,7 @@ fn a_pause_costs_no_time_and_ends_when_nobody_is_left_to_end_it() {
     let start = Instant::now();
     let paused = std::thread::spawn(move || {
         let start = Instant::now();
-        // Somebody who comes back after a while.
+        // A client that resumes after a while.
         std::thread::park_timeout(Duration::from_millis(300));
         drop(sender);
         start.elapsed()
@@ -134,7 +134,7 @@ fn a_pause_before_the_first_turn_holds_and_ends_with_a_limit() {
 #[test]
 fn who_still_waits_at_the_end_gets_an_answer() {
     let dir = seed_folder(&[b"A"]);
-    // Over with the starting seed.
+    // Ends with the starting seed.
     let (mut campaign, recorder, sender) = commanded(dir.path(), 1);
     sender.send(order(1, Command::Inject(b"F".into()))).unwrap();
     campaign.fuzz().unwrap();

@@ -1,5 +1,4 @@
-//! What an earlier process left is checked before it is used: whatever the files hold, the campaign goes
-//! on.
+//! Files of an earlier process are checked before use: whatever they contain, the campaign continues.
 
 use std::fs;
 use std::path::Path;
@@ -16,7 +15,7 @@ use crate::engine::mutate::{Rng, below};
 use crate::engine::stage::Stages;
 use crate::event::{Event, Snapshot, StopReason};
 
-/// Edges by each of four bytes, a key by their sum, and one byte that crashes.
+/// A target with edges by each of four bytes, a key by their sum, and one byte that crashes.
 fn target() -> FakeExecutor {
     let name = "sum".to_owned();
     let domain = Domain { name, start: 0, size: 8, reducer: Reducer::Max, initial: 0 };
@@ -36,7 +35,7 @@ fn begun() -> tempfile::TempDir {
     dir
 }
 
-/// Goes on for a moment; returns what was said.
+/// Resumes for a moment; returns the messages.
 fn resumed(root: &Path) -> Vec<String> {
     let options = Options { input: Input::Resume, ..options(root, DomainMode::Guide, 60) };
     let (mut next, Recorder(events)) = campaign(options, target());
@@ -49,7 +48,7 @@ fn resumed(root: &Path) -> Vec<String> {
     events.iter().filter_map(said).collect()
 }
 
-/// Number of places of a JSON value that hold no further ones.
+/// Number of leaves of a JSON value.
 fn leaves(value: &Value) -> usize {
     match value {
         Value::Array(values) => values.iter().map(leaves).sum::<usize>().max(1),
@@ -58,7 +57,7 @@ fn leaves(value: &Value) -> usize {
     }
 }
 
-/// One of them, by its number.
+/// The leaf with this number.
 fn leaf(value: &mut Value, number: usize) -> &mut Value {
     let mut left = number;
     let mut skipped = |value: &Value| {
@@ -81,7 +80,7 @@ fn leaf(value: &mut Value, number: usize) -> &mut Value {
     leaf(next.unwrap(), left)
 }
 
-/// A state with one to three values replaced. Its hash is taken off: a file may be written by hand.
+/// A state with one to three values replaced, without its hash, as in a file written by hand.
 fn changed(state: &Value, rng: &mut Rng) -> Vec<u8> {
     let mut state = state.clone();
     for _ in 0..=below(rng, 2) {
@@ -176,7 +175,7 @@ fn the_other_files_are_checked_as_well() {
     }
     let said = resumed(dir.path());
     assert!(said.iter().any(|line| line.contains("fuzzer_stats holds numbers")), "{said:?}");
-    // Names that no campaign gives do not use up the numbers.
+    // Names that no campaign assigns do not use up numbers.
     let limit = Options { input: Input::Resume, ..options(dir.path(), DomainMode::Guide, 1) };
     let (mut next, _) = campaign(limit, target());
     next.fuzz().unwrap();
@@ -200,7 +199,7 @@ fn nothing_that_is_published_runs_backwards_while_a_queue_is_read() {
         assert!(coverage.edges_found >= 9, "{}", coverage.edges_found);
     };
     shown(&mut next);
-    // Ended before the first entry was taken in.
+    // Ended before the first entry was imported.
     next.outside.limits.stop.ask();
     next.import_seeds(&mut Stages::new()).unwrap();
     assert_eq!(next.fuzzer.corpus.len(), 0);
@@ -247,7 +246,7 @@ fn entries_that_are_deleted_meanwhile_are_written_again() {
     assert_eq!(said("are gone: they are written again"), 1);
     next.state.save(&mut next.fuzzer, &mut next.outside);
     assert_eq!(said("are gone: they are written again"), 1);
-    // Somebody else's folder is left alone.
+    // Another campaign's folder is left alone.
     let instance = dir.path().join("out/default");
     fs::rename(&instance, dir.path().join("moved")).unwrap();
     fs::create_dir(&instance).unwrap();

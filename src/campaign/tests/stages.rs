@@ -1,5 +1,5 @@
-//! Every stage of a turn on a fake target: limits, a stop, a pause and orders reach it within one batch, ticks
-//! go on, and a crash is on the disk before the next run.
+//! Every stage of a turn on a fake target: limits, a stop, a pause and orders take effect within one batch, ticks
+//! continue, and a crash is on disk before the next run.
 
 use std::sync::mpsc::sync_channel;
 
@@ -14,10 +14,10 @@ use crate::fleet::control::{Command, Order};
 use crate::mutators::fake::{Calls, FakeMutator};
 use crate::mutators::{Hook, Made, Mutator};
 
-/// What happens in each run of the stage, counted from 1; returns how it ends.
+/// Effect of each run of the stage, counted from 1; returns the end of the run.
 type Script = Box<dyn FnMut(u64) -> ExitKind>;
 
-/// A fake target that shows the same path for everything of two bytes or more, and what its runs do.
+/// A fake target with the same path for every input of two bytes or more, and a script for its runs.
 #[derive(Clone)]
 struct Target {
     runs: Rc<Cell<u64>>,
@@ -47,14 +47,14 @@ impl Target {
         })
     }
 
-    /// From now on runs count from 1, and do this.
+    /// Restarts the count of runs at 1, with this script.
     fn does(&self, script: impl FnMut(u64) -> ExitKind + 'static) {
         self.runs.set(0);
         *self.script.borrow_mut() = Box::new(script);
     }
 }
 
-/// A mutator that always has one more input.
+/// A mutator that always has another input.
 fn endless(late: bool) -> Box<dyn Mutator> {
     let mut mutator = FakeMutator::new(&[Hook::Fuzz], &Calls::default(), |input, out| {
         out.extend_from_slice(input);
@@ -64,13 +64,13 @@ fn endless(late: bool) -> Box<dyn Mutator> {
     Box::new(mutator)
 }
 
-/// A campaign whose seeds are taken in, with something to do for every stage.
+/// A campaign with imported seeds, in which every stage has work.
 fn begun(dir: &tempfile::TempDir, target: &Target) -> (Campaign, Recorder) {
     let mutators = Mutators::new(vec![endless(false), endless(true)], 1);
     let options = options(dir.path(), DomainMode::Off, u64::MAX);
     let (mut campaign, recorder) = campaign_with(options, target.executor(), mutators);
     campaign.import_seeds(&mut Stages::new()).unwrap();
-    // Some stages work on favored seeds, which are known then.
+    // Some stages require favored seeds, which are known afterwards.
     campaign.fuzzer.pick();
     (campaign, recorder)
 }
@@ -79,7 +79,7 @@ fn seeds() -> tempfile::TempDir {
     seed_folder(&[&[b'a'; 5000], &[b'b'; 5000], &[b'c'; 5000]])
 }
 
-/// One of the stages of a turn.
+/// A single stage of a turn.
 struct One {
     stages: Stages<Campaign>,
     index: usize,
@@ -95,7 +95,7 @@ impl One {
         self.stages.parts().0[self.index].name()
     }
 
-    /// Runs it on the first seed that can be used.
+    /// Runs it on the first usable seed.
     fn run(&mut self, campaign: &mut Campaign) -> StageEnd {
         let id = campaign.fuzzer.corpus.iter().find(|seed| !seed.disabled).unwrap().id;
         let (list, shared) = self.stages.parts();
@@ -147,7 +147,7 @@ fn limits_end_every_stage_within_one_batch() {
     }
 }
 
-/// A thousandth of the usual speed: the others are not to wait for its stages.
+/// At a thousandth of the usual speed: its stages must not delay other seeds.
 #[test]
 fn the_stages_of_a_slow_seed_are_short() {
     for index in 0..One::all().count() {
@@ -156,7 +156,7 @@ fn the_stages_of_a_slow_seed_are_short() {
         if name == "trim" {
             continue;
         }
-        // Each in a campaign of its own: comparisons have a share of the time of each.
+        // Each in a separate campaign, because comparisons have a share of each campaign's time.
         let run = |exec_us| {
             let (dir, target) = (seeds(), Target::new());
             let clock = Rc::new(Cell::new(Duration::from_micros(100)));
@@ -174,7 +174,8 @@ fn the_stages_of_a_slow_seed_are_short() {
             target.runs.get()
         };
         let (slow, usual) = (run(100_000), run(100));
-        // One for the reference of the deterministic stage; splicing runs a foreign mutator, too; comparisons pause.
+        // One run is the reference of the deterministic stage; splicing also runs a custom mutator; comparisons
+        // pause.
         assert!((8..=33).contains(&slow), "{name}: {slow}");
         assert!(usual >= slow, "{name}: {usual}");
     }
@@ -237,7 +238,7 @@ fn ticks_go_on_in_every_stage() {
         target.does(move |run| {
             assert!(run <= 3 || seen.get() > 0, "{name}: no tick before run {run}");
             if run == 3 {
-                // A slow run: the next tick is due after it.
+                // A slow run, after which the next tick is due.
                 std::thread::sleep(TICK);
             }
             ExitKind::Ok
@@ -251,7 +252,7 @@ fn ticks_go_on_in_every_stage() {
 fn a_crash_is_kept_before_the_next_run_of_every_stage() {
     for_each_stage(|stage, target, campaign, _, dir| {
         let (crashes, name) = (dir.join("out/default/crashes"), stage.name());
-        // What crashes with a log runs once more to show its edges.
+        // An input that crashes with a log runs once more to show its edges.
         let last = if name == "comparisons" { 4 } else { 3 };
         target.does(move |run| {
             let is_kept = names(&crashes).len() == 1;
@@ -276,7 +277,7 @@ fn counting() -> FakeExecutor {
     })
 }
 
-/// What trimming leaves of a seed.
+/// Result of trimming a seed.
 fn trimmed(seed: &[u8], mutators: Mutators, min_len: usize) -> (Vec<u8>, Campaign) {
     let dir = seed_folder(&[seed]);
     let mut options = options(dir.path(), DomainMode::Off, u64::MAX);
@@ -304,7 +305,7 @@ fn what_changes_nothing_is_removed_and_finds_are_kept() {
     assert_eq!(campaign.fuzzer.corpus[SeedId(0)].path_hash, hash);
 }
 
-/// Trims "abc!xx" by proposals of a mutator with three steps; returns what is left and the calls.
+/// Trims "abc!xx" by proposals of a mutator with three steps; returns the result and the calls.
 fn trimmed_by(proposals: [&'static str; 3], end: Made) -> (Vec<u8>, Vec<String>) {
     let calls = Calls::default();
     let mut next = proposals.into_iter();
@@ -320,13 +321,13 @@ fn trimmed_by(proposals: [&'static str; 3], end: Made) -> (Vec<u8>, Vec<String>)
 
 #[test]
 fn a_foreign_mutator_trims_in_its_own_steps() {
-    // Less of x is another behaviour; the last proposal is below the smallest length.
+    // Fewer x are another behaviour; the last proposal is below the minimum length.
     let (left, calls) = trimmed_by(["ab!xx", "!x", ""], Made::Nothing);
     assert_eq!(left, b"ab!xx");
     let step = |taken: bool| ["trim".to_owned(), format!("post_trim {taken}")];
     let steps = [step(true), step(false), step(false), step(false)].concat();
     assert_eq!(calls, [vec!["init_trim abc!xx".to_owned()], steps].concat());
-    // Longer than before is allowed, and the end may come early.
+    // A longer result is allowed, and the mutator may end early.
     let (left, calls) = trimmed_by(["abcdefgh!xx", "!xx", "x"], Made::Over);
     assert_eq!((left, calls.len()), (b"!xx".to_vec(), 1 + 4 * 2));
 }

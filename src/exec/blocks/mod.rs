@@ -1,11 +1,11 @@
 //! Where the basic blocks of a file's machine code begin.
 //!
-//! In a program of `ffuzz-cc` these are the places of its counters. In any other one the code is decoded:
-//! each range of `.eh_frame` (DWARF, section 6.4, as the System V ABI for x86-64 has it) from its first
-//! instruction to its last. A range is used only if the decoding ends exactly at its end and every direct
-//! branch to it and from it meets an instruction: a breakpoint among data would change the program. Tables
-//! of addresses (jump tables, landing pads of exceptions, pointers) only add starts of instructions that
-//! the decoding knows.
+//! In a program of `ffuzz-cc` a block begins at each counter. Other code is decoded: each range of
+//! `.eh_frame` (DWARF, section 6.4, in the form of the System V ABI for x86-64) from its first instruction
+//! to its last. A range is used only if decoding ends exactly at its end and every direct branch to and from
+//! it meets the start of an instruction: a breakpoint within data would change the program. Tables of
+//! addresses (jump tables, landing pads of exceptions, pointers) only mark instruction starts that decoding
+//! has found.
 //!
 //! Decoding takes 10 to 20 ms per megabyte of code.
 
@@ -21,25 +21,25 @@ use object::{Architecture, Object, ObjectKind, ObjectSection, ObjectSegment, Seg
 use crate::lines::table;
 use sweep::Sweep;
 
-/// Sections whose code is made by the linker, or runs before and after everything else.
+/// Sections that the linker creates, or whose code runs before and after everything else.
 const NOT_OURS: [&str; 2] = [".init", ".fini"];
 
 /// The blocks of a file.
 #[derive(Debug, Default)]
 pub struct Blocks {
-    /// Where they begin, ascending; addresses as in the file.
+    /// Start addresses as in the file, ascending.
     pub starts: Vec<u64>,
-    /// By address: the number of the counter, in a file of `ffuzz-cc`.
+    /// Number of each block's counter, in the order of `starts`; empty without counters of `ffuzz-cc`.
     pub(crate) counters: Vec<u32>,
-    /// Functions as far as `.eh_frame` knows them, without those that are refused.
+    /// Functions listed in `.eh_frame`, without the refused ones.
     pub ranges: Vec<Range<u64>>,
-    /// Of each of them: everything that leads into it is known.
+    /// For each range: true if everything that leads into it is known.
     pub(crate) is_closed: Vec<bool>,
-    /// Addresses that something else than the instruction before may lead to, ascending.
+    /// Addresses with another predecessor than the instruction before, ascending.
     pub(crate) entries: Vec<u64>,
-    /// Those of them that calls, returns, tables or pointers may lead to, and not branches alone; ascending.
+    /// The `entries` that calls, returns, tables or pointers may lead to, not only branches; ascending.
     pub(crate) indirect: Vec<u64>,
-    /// Code that is not used, and why.
+    /// Refused code with the reason.
     pub refused: Vec<(Range<u64>, Refusal)>,
 }
 
@@ -67,7 +67,7 @@ impl fmt::Display for Refusal {
 }
 
 impl Blocks {
-    /// `decode`: also those of a file without counters.
+    /// Reads the blocks of a file; `decode`: also of a file without counters.
     pub(super) fn read(file: &object::File<'_>, decode: bool) -> Self {
         let is_ours = file.architecture() == Architecture::X86_64 && file.is_64();
         if !is_ours {
@@ -80,7 +80,7 @@ impl Blocks {
         }
     }
 
-    /// The compiler drops blocks whose entry in the table then is no address of code.
+    /// Blocks at the counters. The compiler drops some blocks; their table entry is then no code address.
     fn counted(file: &object::File<'_>, pcs: &[u64]) -> Self {
         let code: Vec<Range<u64>> = executable(file).collect();
         let mut places: Vec<(u64, u32)> = pcs
@@ -95,7 +95,7 @@ impl Blocks {
         Self { starts, counters, ..Self::default() }
     }
 
-    /// Those of the machine code, also in a file with counters.
+    /// Blocks found by decoding the machine code, also in a file with counters.
     #[must_use]
     pub fn decoded(file: &object::File<'_>) -> Self {
         let mut blocks = Self::default();
@@ -106,7 +106,7 @@ impl Blocks {
         frames.sort_unstable_by_key(|frame| frame.range.start);
         frames.dedup_by(|next, frame| next.range.start < frame.range.end);
         let mut swept = Vec::with_capacity(frames.len());
-        // Of ranges that are refused.
+        // Branch targets of refused ranges.
         let mut stray = Vec::new();
         for frame in frames {
             let Some(code) = code(file, &frame.range) else { continue };
@@ -155,14 +155,14 @@ struct Code {
 }
 
 impl Code {
-    /// The part with this address.
+    /// Index of the range that contains this address.
     fn at(&self, address: u64) -> Option<usize> {
         let after = self.swept.partition_point(|sweep| sweep.range.start <= address);
         after.checked_sub(1).filter(|index| address < self.swept[*index].range.end)
     }
 
-    /// Where a branch leads into the middle of an instruction, either end of it may be data.
-    /// What those lead to that are refused is added to `stray`.
+    /// Refuses both ends of a branch into the middle of an instruction: either may be data. Adds the branch
+    /// targets of refused ranges to `stray`.
     fn refuse_contradictions(
         &mut self,
         refused: &mut Vec<(Range<u64>, Refusal)>,
@@ -187,7 +187,7 @@ impl Code {
         });
     }
 
-    /// Something that is not decoded may lead there.
+    /// Marks the range at `address` as open: code that was not decoded may lead into it.
     fn open(&mut self, address: u64) {
         if let Some(index) = self.at(address) {
             let sweep = &mut self.swept[index];
@@ -200,7 +200,7 @@ impl Code {
         self.swept[index].mark_indirect(address)
     }
 
-    /// Marks what branches, tables and pointers lead to.
+    /// Marks the targets of branches, tables and pointers.
     fn add_targets(&mut self, file: &object::File<'_>) {
         let mut branches: Vec<u64> = Vec::new();
         let mut targets: Vec<u64> = Vec::new();
@@ -232,7 +232,7 @@ impl Code {
             let mut found = 0;
             let mut is_whole = true;
             for table in relative {
-                // It ends where the next one begins.
+                // A table ends where the next one begins.
                 let next = labels.partition_point(|label| *label <= table);
                 let end = labels.get(next).copied().unwrap_or(u64::MAX);
                 let entries = data.relative_table(table, end);
@@ -245,13 +245,13 @@ impl Code {
             }
             let sweep = &mut self.swept[index];
             is_whole &= !sweep.jumps_by_table || found > 0;
-            // Without relocations nobody says where addresses of labels are.
+            // Without relocations the places of label addresses are unknown.
             sweep.is_open |= !is_whole || (sweep.jumps_by_pointer && !has_relocations);
         }
     }
 }
 
-/// Bytes of a file's code, and how many of them `.eh_frame` knows.
+/// Size of a file's code in bytes, and the part that `.eh_frame` lists.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub(crate) struct Known {
     code: u64,
@@ -274,7 +274,8 @@ impl Known {
         Self { code, known }
     }
 
-    /// What is not known is most of it, whatever the start-up code of the compiler has.
+    /// Returns true if `.eh_frame` lists less than an eighth of the code, whatever the compiler's start-up
+    /// code adds.
     pub(crate) fn is_little(self) -> bool {
         self.known < self.code / 8
     }
@@ -299,11 +300,11 @@ fn executable<'a>(file: &'a object::File<'_>) -> impl Iterator<Item = Range<u64>
 /// An entry of `.eh_frame`.
 struct Frame {
     range: Range<u64>,
-    /// Address of its table of exceptions.
+    /// Address of its exception table.
     exceptions: Option<u64>,
 }
 
-/// The functions of a file as far as `.eh_frame` knows them, ascending and apart from each other.
+/// The functions that `.eh_frame` lists, ascending and disjoint.
 pub(crate) fn ranges(file: &object::File<'_>) -> Vec<Range<u64>> {
     let mut ranges: Vec<_> = frames(file).into_iter().map(|frame| frame.range).collect();
     ranges.sort_unstable_by_key(|range| range.start);
@@ -311,7 +312,7 @@ pub(crate) fn ranges(file: &object::File<'_>) -> Vec<Range<u64>> {
     ranges
 }
 
-/// Those of `.eh_frame`, without what a signal handler returns to.
+/// The entries of `.eh_frame`, without the return trampolines of signal handlers.
 fn frames(file: &object::File<'_>) -> Vec<Frame> {
     let Some(section) = file.section_by_name(".eh_frame") else { return Vec::new() };
     let data = section.data().unwrap_or_default();
@@ -341,7 +342,7 @@ fn frames(file: &object::File<'_>) -> Vec<Frame> {
     found
 }
 
-/// Where the branches of a range lead.
+/// Targets of the branches in a range.
 pub(crate) fn branches(code: &[u8], start: u64) -> Vec<u64> {
     sweep::branches(code, start)
 }
@@ -361,7 +362,7 @@ pub(crate) fn code<'a>(file: &object::File<'a>, range: &Range<u64>) -> Option<&'
 mod tests {
     use super::*;
 
-    /// Of parts of code, one after the other from 16 on.
+    /// Decoded parts of code, placed one after the other from address 16.
     fn swept(parts: &[&[u8]]) -> Code {
         let mut start = 16;
         let sweep = |code: &&[u8]| {

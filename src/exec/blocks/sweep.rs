@@ -7,32 +7,32 @@ use iced_x86::{FlowControl, Instruction, Mnemonic, OpKind, Register};
 use super::Refusal;
 use crate::lines::decoder;
 
-/// What the instructions of a range say.
+/// Facts from the instructions of a range.
 #[derive(Debug)]
 pub(super) struct Sweep {
     pub(super) range: Range<u64>,
-    /// A bit for each byte: it is the first of an instruction.
+    /// One bit per byte: set at the first byte of an instruction.
     instructions: Bits,
-    /// The same: it is the first of a block.
+    /// One bit per byte: set at the start of a block.
     blocks: Bits,
-    /// The same: something else than the instruction before may lead to it.
+    /// One bit per byte: set at addresses with another predecessor than the instruction before.
     entries: Bits,
-    /// Those that not only branches lead to.
+    /// The entries that calls, returns, tables or pointers may lead to.
     indirect: Bits,
-    /// Where its branches lead, also in other ranges.
+    /// Branch targets, also in other ranges.
     pub(super) branches: Vec<u64>,
     pub(super) calls: Vec<u64>,
-    /// Addresses that it calculates: of tables, functions and labels.
+    /// Addresses that the code computes: of tables, functions and labels.
     pub(super) labels: Vec<u64>,
-    /// Tables of addresses that it jumps to.
+    /// Address tables that it jumps through.
     pub(super) absolute_tables: Vec<u64>,
-    /// It has a jump to a calculated address.
+    /// True if it jumps to a computed address.
     pub(super) jumps_indirectly: bool,
-    /// The same, and the address is calculated from an entry of a table.
+    /// True if such an address is computed from a table entry.
     pub(super) jumps_by_table: bool,
-    /// It has a jump to an address that it has read, which may be a label's.
+    /// True if it jumps to an address read from memory, which may be a label's.
     pub(super) jumps_by_pointer: bool,
-    /// Something that is not known may lead into its middle.
+    /// True if unknown code may lead into its middle.
     pub(super) is_open: bool,
 }
 
@@ -66,7 +66,8 @@ impl Sweep {
             }
             let at = instruction.ip() - sweep.range.start;
             sweep.instructions.set(at);
-            // Padding lies between two functions, or parts of one; what jumps there says so.
+            // Padding lies between functions or their parts, and is a block only if something jumps
+            // to it.
             let is_gap = matches!(after, After::Branch | After::End) && is_padding(&instruction);
             match after {
                 _ if is_gap => {}
@@ -142,7 +143,8 @@ impl Sweep {
         self.range.contains(&address) && self.instructions.get(address - self.range.start)
     }
 
-    /// A block begins there if an instruction does, which is the answer.
+    /// Marks the start of a block; returns false, and marks nothing, if no instruction begins
+    /// there.
     pub(super) fn mark(&mut self, address: u64) -> bool {
         let is_known = self.knows(address);
         if is_known {
@@ -151,7 +153,7 @@ impl Sweep {
         is_known
     }
 
-    /// The same for what not only a branch leads to.
+    /// Like [`Self::mark`], for an address that more than branches lead to.
     pub(super) fn mark_indirect(&mut self, address: u64) -> bool {
         let is_known = self.mark(address);
         if is_known {
@@ -160,35 +162,35 @@ impl Sweep {
         is_known
     }
 
-    /// The blocks, ascending.
+    /// Starts of the blocks, ascending.
     pub(super) fn starts(&self) -> impl Iterator<Item = u64> + '_ {
         self.blocks.iter().map(|offset| self.range.start + offset)
     }
 
-    /// Addresses that something else than the instruction before may lead to, ascending.
+    /// Addresses with another predecessor than the instruction before, ascending.
     pub(super) fn entries(&self) -> impl Iterator<Item = u64> + '_ {
         self.entries.iter().map(|offset| self.range.start + offset)
     }
 
-    /// Those of them that not only branches lead to, ascending.
+    /// The entries that not only branches lead to, ascending.
     pub(super) fn indirect(&self) -> impl Iterator<Item = u64> + '_ {
         self.indirect.iter().map(|offset| self.range.start + offset)
     }
 }
 
-/// What an instruction means for the next one.
+/// Effect of an instruction on the role of the next one.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 enum After {
     Nothing,
-    /// A function returns there.
+    /// The next instruction is a return address.
     Call,
-    /// It begins a block.
+    /// The next instruction begins a block.
     Branch,
-    /// It is reached from elsewhere, or never.
+    /// The next instruction is reached from elsewhere, or never.
     End,
 }
 
-/// Of each register, what the instruction that has written it last does.
+/// For each register, the instruction that wrote it last.
 #[derive(Default)]
 struct Writers([Option<Mnemonic>; 16]);
 
@@ -204,7 +206,7 @@ impl Writers {
         }
     }
 
-    /// The register is the result of arithmetic, or nothing is known of it.
+    /// Returns true if the register holds the result of arithmetic, or nothing is known about it.
     fn calculated(&self, register: Register) -> bool {
         let number = register.full_register().number() & 15;
         !matches!(
@@ -214,7 +216,7 @@ impl Writers {
     }
 }
 
-/// Where the branches of what may be code lead.
+/// Targets of the branches in possible code.
 pub(super) fn branches(code: &[u8], start: u64) -> Vec<u64> {
     let branch = |instruction: Instruction| {
         let is_branch = instruction.is_jcc_short_or_near() || instruction.is_jmp_short_or_near();
@@ -276,7 +278,7 @@ mod tests {
 
     #[test]
     fn a_range_that_is_not_code_alone_is_refused() {
-        // The last instruction is longer than the range; 06 is none in 64 bits.
+        // The last instruction extends past the range; 06 is invalid in 64-bit code.
         assert_eq!(starts(&[0x90, 0xe8, 0x00]), Err(Refusal::Invalid(17)));
         assert_eq!(starts(&[0x06, 0x90]), Err(Refusal::Invalid(16)));
     }

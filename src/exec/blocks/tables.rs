@@ -1,14 +1,14 @@
-//! Tables in a file's data that lead to its code. What is read may be anything: only addresses that are
-//! starts of instructions are used (`Sweep::mark`).
+//! Tables in a file's data that lead to its code. Their content is untrusted: only addresses at which an
+//! instruction starts are used (`Sweep::mark`).
 
 use std::ops::Range;
 
 use object::{Object, ObjectSection, RelocationFlags, SectionFlags, elf};
 
-/// Most entries of a table: a switch of 64 K cases.
+/// Maximum number of entries of a table: a switch of 64 K cases.
 const MOST_ENTRIES: usize = 1 << 16;
 
-/// What the file has in memory outside its code.
+/// A file's data sections, without its code.
 pub(super) struct Data<'a> {
     sections: Vec<(Range<u64>, &'a [u8])>,
 }
@@ -31,8 +31,8 @@ impl<'a> Data<'a> {
         section.map_or(&[], |(range, data)| &data[(address - range.start) as usize..])
     }
 
-    /// Jump table of position-independent code: entries of 4 bytes, relative to its address. `end`: the next
-    /// table begins there.
+    /// Entries of a jump table in position-independent code: 4 bytes each, relative to the table's address.
+    /// `end`: start of the next table.
     pub(super) fn relative_table(
         &self,
         table: u64,
@@ -45,7 +45,7 @@ impl<'a> Data<'a> {
         entries.iter().take(most).map(target)
     }
 
-    /// Jump table of code that is not position-independent.
+    /// Entries of a jump table in code that is not position-independent.
     pub(super) fn absolute_table(&self, table: u64) -> impl Iterator<Item = u64> + use<'a> {
         let (entries, _) = self.from(table).as_chunks::<8>();
         entries.iter().take(MOST_ENTRIES).map(|entry| u64::from_le_bytes(*entry))
@@ -60,8 +60,8 @@ pub(super) fn pointers<'a>(file: &'a object::File<'_>) -> impl Iterator<Item = u
     })
 }
 
-/// Where a function goes on after an exception: the table of call sites of its entry in
-/// `.gcc_except_table` (Itanium C++ ABI, level II). None: it cannot be read.
+/// Landing pads of a function, from the call sites of its entry in `.gcc_except_table` (Itanium C++ ABI,
+/// level II). None if the entry is unreadable.
 pub(super) fn landing_pads(
     file: &object::File<'_>,
     at: u64,
@@ -74,7 +74,7 @@ pub(super) fn landing_pads(
     })
 }
 
-/// None: it is damaged, or its landing pads do not begin where the function does.
+/// Returns None if the entry is damaged, or its landing pads are not relative to the function's start.
 fn landing_pads_of(bytes: &[u8], function: u64) -> Option<Vec<u64>> {
     const OMITTED: u8 = 0xff;
     let mut bytes = bytes;

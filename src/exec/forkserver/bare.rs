@@ -1,10 +1,10 @@
-//! Runs without breakpoints and detours, of a program that has them for its instrumentation (`-Q`): what they
-//! did is not the program's doing.
+//! Runs without breakpoints and detours, for a program instrumented with them (`-Q`), to detect behaviour that they
+//! cause.
 //!
-//! A program that blocks SIGTRAP by a system call of its own, or takes its handler away, is killed by the next
-//! breakpoint, and so is one whose system call filter forbids the handler's return. One that reads its own code finds
-//! both in it, and one that handles signals on a small stack has no room for another signal. So each run
-//! that crashes is repeated without them, and so is a sample of all others. Detours are given up first.
+//! A program that blocks SIGTRAP by its own system call, or removes the handler, is killed by the next breakpoint. So
+//! is one whose system call filter forbids the handler's return. A program that reads its own code sees breakpoints
+//! and detours, and one that handles signals on a small stack has no room for another signal. So each crashing run is
+//! repeated without them, and so is a sample of all others. Detours are given up first.
 
 use std::time::Duration;
 
@@ -16,46 +16,46 @@ use crate::runs::{Breakpoints, Child, RunChannel};
 use ffuzz_engine::coverage::{self, Classes};
 use ffuzz_engine::executor::ExitKind;
 
-/// The first runs are all repeated: they are the seeds.
+/// Number of first runs that are all repeated: they are the seeds.
 const FIRST: u64 = 16;
-/// From then on one in this many.
+/// After these, one run in this many is repeated.
 const EVERY: u64 = 256;
 
-/// Of the runs that time out, because each costs as much time again.
+/// Interval for runs that time out, whose repetition takes as long again.
 const EVERY_HANG: u64 = 16;
 
-/// Factor by which a run that timed out has to be faster without breakpoints to be examined: they cost some time, and
-/// so does a busy machine.
+/// Minimum speed-up without breakpoints at which a timed-out run is examined: breakpoints cost some time, and so does
+/// a busy machine.
 const SLOWER: u32 = 4;
 
-/// What the breakpoints of a whole program take at most, once each.
+/// Maximum total cost of hitting each breakpoint of a program once.
 const PATIENCE: Duration = Duration::from_secs(1);
 
-/// Times that both ends of a run have to be the same before the breakpoints count as the cause. A crash that comes at
-/// times only is a find: of 2 in 5 runs it would pass for one of breakpoints once in 30 000 times, and once in 30 after
-/// a first proof.
+/// Number of times that both ends of a run must recur before the breakpoints count as the cause. A crash that occurs
+/// only sometimes is a find: at a rate of 2 in 5 runs, it would pass for an effect of breakpoints once in 30 000
+/// times, and once in 30 after a first proof.
 const PROOF: u32 = 8;
 const NEXT_PROOF: u32 = 3;
 
-/// How often runs with breakpoints were made by fork.
+/// Number of forked runs with breakpoints, by their end.
 #[derive(Debug, Default)]
 pub(super) struct BareChecks {
     runs: u64,
     hangs: u64,
-    /// A run ended differently without breakpoints: from then on each hang is verified.
+    /// True if a run ended differently without breakpoints: each later hang is verified.
     has_differed: bool,
-    /// The same of a hang: it did not end with more time either.
+    /// True if a hang differed: even with more time it did not end.
     has_hung: bool,
 }
 
 impl BareChecks {
-    /// A run ended only because of breakpoints; the end that is reported is that without.
+    /// Returns true if a run ended differently because of breakpoints; the end without them is reported.
     pub(super) fn has_differed(&self) -> bool {
         self.has_differed
     }
 
-    /// `is_shown`: the program's output is. Then only a bad end is worth a second run, whose effects outside of the
-    /// process come twice.
+    /// Returns true if a run must be repeated. `is_shown`: the program's output is shown; then only a bad end
+    /// justifies a second run, whose effects outside the process occur twice.
     fn is_due(&mut self, exit: ExitKind, is_shown: bool) -> bool {
         match exit {
             ExitKind::Ok => {
@@ -75,12 +75,12 @@ impl BareChecks {
 const TRAPPED: ExitKind = ExitKind::Crash { signal: libc::SIGTRAP };
 const FILTERED: ExitKind = ExitKind::Crash { signal: libc::SIGSYS };
 
-/// The program ended by itself.
+/// Returns true if the program ended by itself.
 fn is_own(end: ExitKind) -> bool {
     matches!(end, ExitKind::Ok | ExitKind::Crash { .. })
 }
 
-/// Why a run ended like this with breakpoints, and otherwise without.
+/// Explains why a run ended like this only with breakpoints.
 fn cause(exit: ExitKind) -> &'static str {
     match exit {
         TRAPPED => {
@@ -99,7 +99,7 @@ fn cause(exit: ExitKind) -> &'static str {
 }
 
 impl ForkServer {
-    /// How the run of this input ends, that has ended in this way with breakpoints. The maps stay as they are.
+    /// The end of a run without breakpoints, which ended with `exit` under them. The maps stay unchanged.
     pub(super) fn end_without_breakpoints(
         &mut self,
         input: &[u8],
@@ -115,7 +115,7 @@ impl ForkServer {
             end = self.run_aside(Breakpoints::None, input)?;
         }
         let bare = end.exit;
-        // A run that takes nearly the limit of time in any case is slow, not changed.
+        // A run that nearly reaches the timeout without breakpoints is slow, not changed by them.
         let is_slow = exit == ExitKind::Hang && end.duration * SLOWER > self.settings.timeout;
         if bare == exit || !is_own(bare) || is_slow {
             return Ok(exit);
@@ -139,7 +139,7 @@ impl ForkServer {
         Ok(bare)
     }
 
-    /// False: there are none any more.
+    /// Gives up detours; false if there are none left.
     fn leave_detours(&mut self) -> bool {
         let Some(runs) = self.session.runs.as_mut().filter(|runs| !runs.has_left_detours()) else {
             return false;
@@ -157,7 +157,7 @@ impl ForkServer {
         true
     }
 
-    /// With all breakpoints; the maps are this run's.
+    /// Runs the input with all breakpoints; the maps are then those of this run.
     fn run_again(&mut self, input: &[u8]) -> Result<RunEnd, NoRun> {
         let execs = self.execs;
         self.session.maps.clear();
@@ -166,7 +166,7 @@ impl ForkServer {
         run
     }
 
-    /// The same with time for breakpoints, each of which takes some microseconds.
+    /// Like [`Self::run_again`], with time for breakpoints, each of which takes some microseconds.
     fn run_patiently(&mut self, input: &[u8]) -> Result<RunEnd, NoRun> {
         let limit = self.settings.timeout;
         self.settings.timeout = limit * SLOWER + PATIENCE;
@@ -175,8 +175,8 @@ impl ForkServer {
         end
     }
 
-    /// A run that most probably shows nothing: with the breakpoints of unknown blocks alone. If it meets one, or ends
-    /// in another way than well, it is made again with all, which costs much more.
+    /// Runs an input that most probably shows nothing new, with the breakpoints of unknown blocks only. If it hits
+    /// one, or does not end well, it is repeated with all breakpoints, which costs much more.
     pub(super) fn run_sparingly(&mut self, input: &[u8]) -> Result<RunEnd, NoRun> {
         let end = self.run_with(Breakpoints::Unseen, input)?;
         let shows = self.shows_edges() || self.beats_thresholds();
@@ -186,7 +186,7 @@ impl ForkServer {
         self.run_again(input)
     }
 
-    /// The last run has edges or hit counts that the search wants to see.
+    /// Returns true if the last run has new edges or hit counts.
     fn shows_edges(&self) -> bool {
         let edges = self.session.maps.edges();
         let virgin = self.session.runs.as_ref().map(RunChannel::virgin);
@@ -196,7 +196,7 @@ impl ForkServer {
         }
     }
 
-    /// The last run has a key that the search wants to see.
+    /// Returns true if the last run has a value above a key's threshold.
     fn beats_thresholds(&self) -> bool {
         let Some(runs) = self.session.runs.as_ref().filter(|_| self.settings.watch_domains) else {
             return false;
@@ -210,7 +210,7 @@ impl ForkServer {
         beats
     }
 
-    /// Whether the run ends like this with breakpoints, and like that without, again and again.
+    /// Returns true if repeated runs always end with `exit` with breakpoints, and with the other end without.
     fn always_differs(
         &mut self,
         input: &[u8],
@@ -222,7 +222,7 @@ impl ForkServer {
             let ends = [(Breakpoints::None, bare), (Breakpoints::All, exit)];
             for (breakpoints, expected) in ends {
                 let end = self.run_aside(breakpoints, input)?.exit;
-                // One that is ended from outside, as on a busy machine, shows nothing, unless that is expected.
+                // A run ended from outside, as on a busy machine, proves nothing, unless that end is expected.
                 if end != expected && (is_own(end) || expected == ExitKind::Hang) {
                     return Ok(false);
                 }
@@ -231,10 +231,10 @@ impl ForkServer {
         Ok(true)
     }
 
-    /// The maps stay as they are, except for edges that only this run has.
+    /// Runs the input and leaves the maps unchanged, except for edges that only this run has.
     fn run_aside(&mut self, breakpoints: Breakpoints, input: &[u8]) -> Result<RunEnd, NoRun> {
         let (execs, keys) = (self.execs, self.session.maps.changed_keys());
-        // Domains would add the values of both runs.
+        // Otherwise domains would add up the values of both runs.
         self.session.maps.restore_keys(&[]);
         let run = self.run_with(breakpoints, input);
         self.session.maps.restore_keys(&keys);

@@ -14,23 +14,23 @@ use ffuzz_engine::executor::ExitKind;
 use ffuzz_engine::mutate::Candidate;
 use ffuzz_sys::process::Doing;
 
-/// Time limit of a batch: the hand-over is a thousandth of it, and the screen stays responsive.
+/// Target duration of a batch: the hand-over costs a thousandth of it, and the screen stays responsive.
 const BATCH_TIME: Duration = Duration::from_millis(2);
 
-/// Test cases of a batch whose size does not depend on the clock.
+/// Number of test cases in a batch whose size must not depend on the clock.
 const STEADY_CASES: usize = 64;
 
-/// A batch that takes longer than this was planned by the speed of other inputs: it ends early.
+/// Duration after which a batch ends early, because its size was planned for faster inputs.
 const LONGEST_BATCH: Duration = Duration::from_millis(250);
 
-/// After this time without a report, the fork server is checked; and earlier with a short limit.
+/// Interval without a report after which the fork server is checked; shorter with a short limit.
 const SHORTEST_SLICE: Duration = Duration::from_millis(1);
 const LONGEST_SLICE: Duration = Duration::from_millis(50);
 
 /// Interval between two checks whether a killed child has ended.
 const LOOK: Duration = Duration::from_micros(200);
 
-/// Time limit for a child to get ready for its first run, in addition to the timeout of a run.
+/// Time limit for a child's preparation before its first run, in addition to the timeout of a run.
 const START_TIME: Duration = Duration::from_secs(2);
 
 /// How a batch ended.
@@ -44,11 +44,11 @@ pub(super) enum BatchEnd {
         finished: usize,
         status: i32,
     },
-    /// The case after those took too long, and the child was killed.
+    /// The case after the `finished` ones took too long, and the child was killed.
     Hung {
         finished: usize,
     },
-    /// The same at the soft limit.
+    /// The case after the `finished` ones reached the soft limit, and the child was killed.
     Cut {
         finished: usize,
     },
@@ -67,7 +67,7 @@ impl BatchEnd {
 }
 
 impl ForkServer {
-    /// True if a child takes one input after the other without a fork.
+    /// Returns true if a child runs several inputs without a fork.
     pub(super) fn takes_batches(&self) -> bool {
         self.restores() || self.loops_in_batches()
     }
@@ -81,7 +81,7 @@ impl ForkServer {
         self.session.runs.is_some() && shared && self.setup.persistent()
     }
 
-    /// Every run of a batch is shown, if only because the target cannot say which path it took.
+    /// Returns true if every run of a batch is shown, for example because the target cannot hash its path.
     pub(super) fn shows_each(&self) -> bool {
         self.settings.show_every_run || (self.settings.paths.is_some() && !self.hashes_paths())
     }
@@ -98,7 +98,7 @@ impl ForkServer {
         }
     }
 
-    /// Notes the paths of the runs of a pass that are not shown; `first` is the place of its first.
+    /// Records the paths of those runs of a pass that are not shown; `first` is the index of its first run.
     pub(super) fn keep_paths(&mut self, first: usize, pass: &Pass) {
         let (Some(_), Some(runs)) = (self.settings.paths, &self.session.runs) else { return };
         if self.shows_each() {
@@ -114,7 +114,7 @@ impl ForkServer {
         pass.shown.ok_or_else(nonsense)
     }
 
-    /// Runs inputs until one must be judged. The target clears its maps after the others.
+    /// Runs inputs until one must be judged. The target clears its maps after each other one.
     pub(super) fn run_batch(&mut self, batch: &[Candidate]) -> Result<Pass, NoRun> {
         let inputs = batch.iter().map(|candidate| candidate.bytes.as_slice());
         self.look_at_doubt()?;
@@ -150,7 +150,7 @@ impl ForkServer {
         Ok(self.conclude(end, start.elapsed()))
     }
 
-    /// By a child that ends with this run.
+    /// Runs one input in a child that ends afterwards.
     pub(super) fn run_once(&mut self, input: &[u8]) -> Result<RunEnd, NoRun> {
         let session = &mut self.session;
         let Some(runs) = &mut session.runs else { return Err(nonsense()) };
@@ -161,7 +161,7 @@ impl ForkServer {
         self.conclude(end, start.elapsed()).shown.ok_or_else(nonsense)
     }
 
-    /// The same with a child that is restored after each run.
+    /// Orders runs from a child that is restored after each of them.
     pub(super) fn order_lasting<'a>(
         &mut self,
         inputs: impl Iterator<Item = &'a [u8]>,
@@ -183,9 +183,9 @@ impl ForkServer {
         }
     }
 
-    /// Children that log what they compare are others than those that do not, and so are those that begin behind some
-    /// messages: applies [`RunSettings::log_comparisons`](ffuzz_engine::executor::RunSettings::log_comparisons) and
-    /// [`RunSettings::beginning`](ffuzz_engine::executor::RunSettings::beginning).
+    /// Ends children that do not fit the settings, because comparison logging and skipped messages require children
+    /// of their own: applies [`RunSettings::log_comparisons`](ffuzz_engine::executor::RunSettings::log_comparisons)
+    /// and [`RunSettings::beginning`](ffuzz_engine::executor::RunSettings::beginning).
     pub(super) fn switch_children(&mut self) {
         let logs = self.settings.log_comparisons && self.can_log();
         let is_shared = self.settings.beginning.is_some() && !logs && self.shares_beginnings();
@@ -207,7 +207,7 @@ impl ForkServer {
         }
     }
 
-    /// Whether a child that is restored may get this input.
+    /// Returns true if the restored child can run this input.
     pub(super) fn begins_right(&self, input: &[u8]) -> bool {
         self.beginning.as_ref().is_none_or(|beginning| beginning.starts(input))
     }
@@ -218,7 +218,7 @@ impl ForkServer {
         has_channel_log || self.session.log.is_some()
     }
 
-    /// Ends a child that waits for its next batch.
+    /// Ends a child that is waiting for its next batch.
     pub(super) fn end_idle_child(&mut self, kind: Child) {
         let runs = self.session.runs.as_mut();
         let Some(child) = runs.and_then(|runs| runs.dismiss(kind)) else {
@@ -227,14 +227,14 @@ impl ForkServer {
         self.child = Some(child);
         self.kill_child(libc::SIGKILL);
         self.child = None;
-        // The fork server reports it within a millisecond, without a wake-up, if it gets a core.
+        // The fork server reports the end within a millisecond, without a wake-up, if it gets a core.
         let start = Instant::now();
         let mut patience = None;
         while self.session.runs.as_mut().is_some_and(|runs| !runs.forget(kind)) {
             if start.elapsed() >= GRACE {
                 let server = &self.session.process;
                 let patience = patience.get_or_insert_with(|| Patience::new(server));
-                // Should it report it later, that is not the end of a run.
+                // A later report does not count as the end of a run.
                 if patience.is_over(server, Some(child), &mut self.setup.leave).is_some() {
                     return;
                 }
@@ -265,7 +265,7 @@ impl ForkServer {
         Pass { done, shown: exit.map(|exit| RunEnd { exit, duration }) }
     }
 
-    /// Longer batches while runs are quick, at most twice the last size: a single slow run proves little.
+    /// Plans longer batches for quick runs, at most twice the last size: a single run proves little.
     fn adapt(&mut self, run: Duration) {
         if self.setup.options.steady_batches {
             self.cases = STEADY_CASES;
@@ -276,16 +276,16 @@ impl ForkServer {
         self.cases = fitting.clamp(1, (self.cases * 2).min(MOST_CASES));
     }
 
-    /// `present`: the number of the case that runs from the start; 0 if the child must get
-    /// ready first.
+    /// Waits for the end of a batch. `present`: number of the case that runs from the start; 0 if the child must
+    /// prepare first.
     fn await_end(&mut self, start: Instant, present: u32) -> Result<BatchEnd, NoRun> {
         let mut soft = self.soft_limit();
         let interval = soft.map_or(Duration::MAX, |soft| soft.interval());
         let slice = (self.settings.timeout / 4).min(interval).clamp(SHORTEST_SLICE, LONGEST_SLICE);
-        // Before its first run a new process with a loop gets ready, which is no part of a run.
+        // A new process with a loop prepares before its first run; that time is no part of a run.
         let loops = self.setup.persistent() || present == 0;
         let startup = if present == 0 { Duration::ZERO } else { self.startup() };
-        // The current case, and since when it is known to run.
+        // The current case, and the time since when it is known to run.
         let (mut present, mut since) = (present, start);
         let (mut cut, mut delay) = (false, Delay::new(&self.settings));
         loop {
@@ -333,14 +333,13 @@ impl ForkServer {
         }
     }
 
-    /// Whether a batch that began then should stop after its current case.
+    /// Returns true if a batch that began at `start` must stop after its current case.
     fn is_too_long(&self, start: Instant) -> bool {
         let late = !self.setup.options.steady_batches && start.elapsed() >= LONGEST_BATCH;
         self.setup.leave.is_asked() || (late && self.setup.leave.can_be_asked())
     }
 
-    /// A fork server that has ended or is stopped reports nothing, and nothing resumes
-    /// it.
+    /// Fails if the fork server has ended, or is stopped, because it reports nothing then and nothing resumes it.
     fn look_at_server(&mut self) -> Result<(), NoRun> {
         if let Some(status) = self.session.process.try_wait() {
             return Err(NoRun::Lost(super::describe_end(Some(status))));
@@ -358,7 +357,7 @@ impl ForkServer {
         Ok(progress)
     }
 
-    /// Kills the child, by SIGKILL if it ignores the signal that the user chose.
+    /// Kills the child; with SIGKILL if it ignores the signal that the user chose.
     fn end_slow_child(&mut self, case: u32) -> Result<BatchEnd, NoRun> {
         let hung = BatchEnd::Hung { finished: case as usize };
         let wanted = self.setup.options.kill_signal;
@@ -374,7 +373,7 @@ impl ForkServer {
         }
         let mut patience = None;
         while !self.has_child_ended()? {
-            // Each time: on a busy machine a child may run before the fork server has reported its number.
+            // Repeat: on a busy machine a child may run before the fork server has reported its pid.
             self.kill_child(libc::SIGKILL);
             let server = &self.session.process;
             let patience = patience.get_or_insert_with(|| Patience::new(server));

@@ -1,8 +1,8 @@
-//! Runs that are slow only because other programs use the cores.
+//! Detects runs that are slow only because other programs use the cores.
 //!
-//! A limit that the fuzzer chose itself does not cut them (see
-//! [`RunSettings::allow_for_load`](ffuzz_engine::executor::RunSettings::allow_for_load)): the process is ready to run,
-//! and its clock shows less work than the limit. One that sleeps is cut at the limit.
+//! Limits that the fuzzer chose itself do not cut such runs (see
+//! [`RunSettings::allow_for_load`](ffuzz_engine::executor::RunSettings::allow_for_load)). Their process is ready to
+//! run, and its processor time is below the limit. A process that sleeps is cut at the limit.
 
 use std::time::Duration;
 
@@ -10,18 +10,18 @@ use ffuzz_engine::executor::RunSettings;
 use ffuzz_sys::load;
 use ffuzz_sys::process::{self, Doing};
 
-/// Longest time of such a run, in limits.
+/// Maximum duration of such a run, as a multiple of the limit.
 const LONGEST: u32 = 10;
 
-/// Shortest wait for a core that counts, as a part of the limit: interrupts and the fuzzer take some time on an idle
-/// machine, too.
+/// Minimum wait for a core, as a fraction (1/N) of the limit: even on an idle machine, interrupts and the fuzzer take
+/// some time.
 const SHORTEST_WAIT: u32 = 4;
 
-/// Watches one run after the other.
+/// Observes one run at a time.
 #[derive(Debug)]
 pub(crate) struct Delay {
     allows: bool,
-    /// The process, its clock at the first look, and its work on the run until then, at most.
+    /// The process, its processor clock at the first check, and an upper bound of its work on the run until then.
     first: Option<(i32, Duration, Duration)>,
 }
 
@@ -30,13 +30,13 @@ impl Delay {
         Self { allows: settings.allow_for_load, first: None }
     }
 
-    /// A new run has begun.
+    /// Starts with a new run.
     pub(super) fn restart(&mut self) {
         self.first = None;
     }
 
-    /// Whether a run of the process `pid` that has taken `elapsed` so far may continue. To be asked a few times
-    /// before the limit as well: the first answer notes the clock.
+    /// Returns true if a run of process `pid`, which has taken `elapsed` so far, may continue. Call it a few times
+    /// before the limit as well: the first call records the clock.
     pub(crate) fn allows(&mut self, pid: i32, elapsed: Duration, limit: Duration) -> bool {
         if self.allows && self.first.is_none_or(|(first, ..)| first != pid) {
             let clock = load::processor_clock(pid);
@@ -49,7 +49,7 @@ impl Delay {
     fn waits(&self, pid: i32, elapsed: Duration, limit: Duration) -> bool {
         match process::doing_of(pid) {
             Doing::Stopped | Doing::Sleeps => false,
-            // Whoever has to report its end gets no core.
+            // The process that must report the end gets no core.
             Doing::Ended => true,
             Doing::Works => {
                 let clocks = self.first.zip(load::processor_clock(pid));

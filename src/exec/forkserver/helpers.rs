@@ -1,6 +1,6 @@
-//! Processes that runs leave running, and helper processes that a target needs.
+//! Ends processes that runs leave behind, and spares helper processes that a target needs.
 //!
-//! A target may start helpers before its hello, and a child with a loop before its first run: they stay as long
+//! A target may start helpers before its hello, and a child with a loop before its first run. They live as long
 //! as the fork server, or that child. All others belong to finished runs.
 
 use std::time::{Duration, Instant};
@@ -8,20 +8,21 @@ use std::time::{Duration, Instant};
 use super::ForkServer;
 use ffuzz_sys::clock::since_boot;
 
-/// The kernel's unit for the start of a process: it reports a time up to this much before the start.
+/// The kernel's resolution of process start times: the reported time is up to this much too early.
 const TICK: Duration = Duration::from_millis(10);
 
-/// When helpers were started, as time since the machine's start.
+/// Times when helpers were started, since boot.
 #[derive(Debug)]
 pub(super) struct Helpers {
     hello: Duration,
-    /// The last child with a loop, from before its start to the end of its first runs.
+    /// The last child with a loop, with the period from before its start to the end of its first runs
+    /// (`first`).
     child: Option<i32>,
     first: (Duration, Duration),
 }
 
 impl Helpers {
-    /// The target has just sent its hello.
+    /// Starts at the target's hello.
     pub(super) fn new() -> Self {
         Self { hello: since_boot(), child: None, first: (Duration::ZERO, Duration::ZERO) }
     }
@@ -33,7 +34,7 @@ impl Helpers {
 }
 
 impl ForkServer {
-    /// A child existed during finished runs that took this long.
+    /// Notes a child that existed during finished runs, which took `elapsed`.
     pub(super) fn note_child(&mut self, elapsed: Duration) {
         if self.setup.persistent() && self.child.is_some() && self.child != self.helpers.child {
             let now = since_boot();
@@ -42,7 +43,7 @@ impl ForkServer {
         }
     }
 
-    /// Between two runs.
+    /// Ends left processes at intervals; call it between two runs.
     pub(super) fn sweep_if_due(&mut self) {
         let helpers = &self.helpers;
         let (spared, leave) = (|since| helpers.has(since), &self.setup.leave);

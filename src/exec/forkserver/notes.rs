@@ -1,10 +1,11 @@
-//! Notes about a target that runs slower, or reports less coverage, than possible: each once.
+//! Notes about a target that runs slower, or reports less coverage, than possible; each is reported once.
 
 use super::ForkServer;
 use crate::launcher::describe_end;
 use ffuzz_config::options::RunMode;
 
-/// Number of children that end between two runs before it is reported: a single one may be killed by the user.
+/// Number of children that end between two runs before this is reported: the user may have killed a single
+/// one.
 const MANY_IDLE_ENDS: u32 = 3;
 
 /// Kinds of notes.
@@ -23,7 +24,7 @@ pub(super) enum ModeNote {
 }
 
 impl ForkServer {
-    /// Notes about the current session that were not reported before.
+    /// Notes about the current session that were not reported yet.
     pub(super) fn notes_of_session(&mut self) -> Vec<String> {
         let emulated = self.setup.way().note().map(|text| (ModeNote::Emulated, text));
         let found =
@@ -32,7 +33,7 @@ impl ForkServer {
         new.map(|(_, text)| text).collect()
     }
 
-    /// `edges`: size of the map before and after a restart.
+    /// Notes a changed map size. `edges`: size of the map before and after a restart.
     pub(super) fn note_new_map(&mut self, edges: (usize, usize)) {
         let (before, now) = edges;
         if before != now && self.reported.insert(ModeNote::NewMap) {

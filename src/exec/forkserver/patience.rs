@@ -1,7 +1,7 @@
-//! How long to wait for a fork server that does not answer, and what is shown to the user.
+//! Time limits for a fork server that does not answer, and the message shown to the user.
 //!
-//! A fork server that is stopped, sleeps although it has something to report, or computes without
-//! an end is given up after about a second. One that gets no core has more time.
+//! A fork server that is stopped, sleeps although it has something to report, or computes forever
+//! is given up after about a second. One that gets no core has more time.
 
 use std::time::{Duration, Instant};
 
@@ -11,27 +11,27 @@ use ffuzz_sys::process::{self, Doing, Process};
 use ffuzz_sys::stop::Leave;
 use ffuzz_sys::waits::Wait;
 
-/// How long a fork server may take to fork, or to report a child that was killed: far beyond any
-/// load, so that only a dead or hostile one reaches it.
+/// Maximum time for a fork server to fork, or to report a killed child: far beyond any load, so
+/// that only a dead or hostile one reaches it.
 const LONGEST: Duration = Duration::from_secs(20);
 
-/// Before this time only a stopped fork server is given up.
+/// Time before which only a stopped fork server is given up.
 const MOMENT: Duration = Duration::from_secs(1);
 
-/// Time on a core in which it should have answered.
+/// Processor time within which it should have answered.
 const ENOUGH_WORK: Duration = Duration::from_millis(500);
 
-/// Number of checks in a row at which it sleeps: a single one may be a coincidence.
+/// Number of consecutive checks that find it asleep: a single one may be a coincidence.
 const MOST_NAPS: u32 = 3;
 
 /// Interval between two checks.
 pub(super) const LOOK: Duration = Duration::from_millis(20);
 
-/// From now on an answer is late.
+/// Wait for an answer that is late.
 #[derive(Debug)]
 pub(super) struct Patience {
     since: Instant,
-    /// Its time on cores when the wait began.
+    /// Processor time of the fork server when the wait began.
     worked: Duration,
     naps: u32,
     /// Reports a long wait to the user.
@@ -45,8 +45,8 @@ impl Patience {
         Self { since: Instant::now(), worked, naps: 0, _wait: wait }
     }
 
-    /// The reason to stop waiting. `child`: the process whose end it has to report, if that is
-    /// known; it may take its time to end. `leave`: whether the campaign ends.
+    /// Reason to stop waiting. `child`: the process whose end must be reported, if known; it may be
+    /// slow to end. `leave`: set when the campaign ends.
     pub(super) fn is_over(
         &mut self,
         server: &Process,

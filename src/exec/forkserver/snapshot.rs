@@ -1,8 +1,8 @@
-//! Runs by snapshot: how they are verified, and when fork is used instead.
+//! Runs by snapshot: their verification, and the conditions under which fork is used instead.
 //!
-//! A child that is restored after each run takes batches as a loop does (`runtime/snapshot/cycle.c`). A snapshot
-//! run can only reject an input: a run that seems new is executed again with fork before it is judged, and so
-//! is a run that cannot be restored, or that ends the child. Some uninteresting runs are checked, too.
+//! A child that is restored after each run takes batches as a loop does (`runtime/snapshot/cycle.c`). A snapshot run
+//! can only reject an input: a run that seems new is executed again with fork before it is judged, and so is a run
+//! that cannot be restored, or that ends the child. Some uninteresting runs are checked as well.
 
 use std::time::{Duration, Instant};
 
@@ -17,36 +17,36 @@ use ffuzz_config::options::RunMode;
 use ffuzz_engine::executor::{ExitKind, SnapshotRuns};
 use syscalls::Sysno;
 
-/// Runs between two checks: if fork is twenty times slower, they cost a hundredth of the time.
+/// Number of runs between two checks: if fork is twenty times slower, checks cost a hundredth of the time.
 const CHECK_EVERY: u64 = 2_000;
-/// The first runs that are observed are all checked: they are the seeds.
+/// Number of first observed runs that are all checked: they are the seeds.
 const FIRST_CHECKS: u64 = 16;
-/// Number of differences after which snapshots are switched off. The first is answered by a new snapshot, because a run
-/// may have changed once and for all what later ones find; the second by one at main.
+/// Number of differences after which snapshots are switched off. After the first, a new snapshot is taken, because a
+/// run may have changed something permanently; after the second, one at main.
 const MOST_DIFFERENCES: u32 = 4;
-/// Programs that begin with a random number take it from the clock, in seconds (`srand(time(NULL))`): before snapshots
-/// are switched off, a fork is repeated in this many later seconds. Its results may be few.
+/// Number of later seconds in which a fork is repeated before snapshots are switched off: many programs seed a random
+/// number from the clock, in seconds (`srand(time(NULL))`). Its results may be few.
 const LATER_SECONDS: u32 = 5;
 const NEXT_SECOND: Duration = Duration::from_millis(1_050);
-/// Until this many runs were timed against fork, checks come at the shorter interval.
+/// Number of runs timed against fork until which checks use the shorter interval.
 const LEAST_TIMED: u32 = 16;
 const CHECK_SOON: u64 = 16;
-/// Limit of timed runs; old ones lose weight beyond it.
+/// Maximum weight of timed runs; old ones lose weight beyond it.
 const MOST_TIMED: u32 = 64;
-/// Factor for a startup on a busy machine, relative to one that was measured.
+/// Factor by which a startup on a busy machine may exceed a measured one.
 const SLOWER_STARTUP: u32 = 5;
-/// First runs of a child, which are slower: it still finds out which pages are written.
+/// Number of slower first runs of a child, in which it learns which pages are written.
 const LEARNING_RUNS: u64 = 128;
-/// Maximum number of system calls that are traced before the input is used, each for some
-/// microseconds; and how often a child may report that there were too many.
+/// Maximum number of system calls traced before the input is used, each for some microseconds; and maximum number of
+/// reports by a child that there were too many.
 const LONGEST_PROLOGUE: u32 = 50_000;
 const MOST_SHORTENED: u32 = 8;
-/// A run that needs a fork also costs a new snapshot: above a tenth of all runs, fork is faster.
-/// Runs are counted in a window of this size; a few forks are free.
+/// A run that needs a fork also costs a new snapshot: above a tenth of all runs, fork is faster. Runs are counted in
+/// a window of this size; the first `FREE_FORKS` forks are free.
 const WINDOW: u32 = 2_000;
 const FREE_FORKS: u32 = 10;
-/// Crashes come in bursts: near one that was just found most mutants crash. So too many of them only pause snapshots,
-/// for this many runs; for twice as many if there were no more runs than that since the last pause.
+/// Crashes come in bursts: most mutants of a new crash crash as well. So too many of them only pause snapshots for
+/// this many runs; for twice as long if the last pause was no longer ago than its own length.
 const PAUSE: u64 = 1_000;
 const LONGEST_PAUSE: u64 = 1 << 20;
 
@@ -79,43 +79,43 @@ const WHY_ALL: [&str; 10] = [
     "too many domain keys are touched before main",
 ];
 
-/// Results of the snapshot mode with this target.
+/// State and statistics of the snapshot mode with this target.
 #[derive(Debug)]
 pub(super) struct Policy {
     runs: SnapshotRuns,
     checks: u64,
     next_check: u64,
-    /// Recent runs, and those of them that needed a fork.
+    /// Number of recent runs, and of those that needed a fork.
     recent: (u32, u32),
-    /// Runs of the current child, and the mean time of a run of its last batch.
+    /// Number of runs of the current child, and the mean time of a run in its last batch.
     of_child: u64,
     work: Duration,
-    /// The longest time by which a run with fork was longer: that of the startup.
+    /// Largest excess of a run with fork over a snapshot run: the startup time.
     startup: Duration,
-    /// Runs that were timed, and those of them that took longer than their forks.
+    /// Number of timed runs, and of those that took longer than their forks.
     timed: (u32, u32),
-    /// Maximum number of system calls before the snapshot, and how often it was lowered.
+    /// Maximum number of system calls before the snapshot, and the number of times it was lowered.
     prologue: u32,
     shortened: u32,
-    /// Runs with fork depend on when they are made.
+    /// True if results of runs with fork depend on the time.
     depends_on_time: bool,
-    /// Snapshots behind messages that could not be used.
+    /// Number of snapshots taken after messages that could not be used.
     lost_beginnings: u32,
     doubt: Option<Doubt>,
     left: bool,
     pause: Pause,
 }
 
-/// A while in which runs are made by fork.
+/// A period in which runs use fork.
 #[derive(Clone, Copy, Debug, Default)]
 struct Pause {
-    /// Number of the run that ends it, and of runs in it; 0: there was none.
+    /// Run number at which it ends, and its length in runs; a length of 0 means that there was none.
     end: u64,
     length: u64,
 }
 
 impl Pause {
-    /// It begins, after this many runs.
+    /// Begins a pause after this many runs.
     fn begin(&mut self, runs: u64) {
         let is_close = self.length > 0 && runs < self.end + self.length;
         self.length = if is_close { (2 * self.length).min(LONGEST_PAUSE) } else { PAUSE };
@@ -129,7 +129,7 @@ struct Doubt {
     input: Vec<u8>,
     fork: RunResult,
     what: String,
-    /// When it was made last, and in how many other seconds it still has to be.
+    /// Time of the last repetition, and number of seconds in which it must still be repeated.
     at: Instant,
     left: u32,
 }
@@ -143,10 +143,10 @@ struct RestoredCrash {
     left: (u32, String),
 }
 
-/// How much a run that is shown proves.
+/// Strength of the evidence of a shown run.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 enum Proof {
-    /// It was made with fork.
+    /// The run used fork.
     Fork,
     /// The child reports it as uninteresting.
     Uninteresting,
@@ -181,7 +181,7 @@ impl Policy {
         }
     }
 
-    /// `work`: by the child's clock, so that waiting for a core does not count.
+    /// Counts runs. `work` is measured by the child's clock, so waiting for a core does not count.
     fn note_runs(&mut self, done: usize, pages: u32, work: Duration) {
         self.work = work / done.max(1) as u32;
         self.runs.runs += done as u64;
@@ -206,7 +206,7 @@ impl Policy {
         forks > FREE_FORKS + runs / 10
     }
 
-    /// The snapshot was taken after something that it cannot restore.
+    /// Takes later snapshots earlier in the run, because one was taken after something that it cannot restore.
     fn shorten_prologue(&mut self, most: u32) {
         self.shortened += 1;
         let most = if self.shortened < MOST_SHORTENED { most } else { 0 };
@@ -223,8 +223,8 @@ impl Policy {
         due
     }
 
-    /// Compares a run of the last batch with the same run by fork. Only which one took longer is counted,
-    /// not by how much, so that one pause of the machine changes little.
+    /// Compares a run of the last batch with the same run by fork. Counts only which one took longer, not by how
+    /// much, so that a single pause of the machine has little effect.
     fn note_fork_time(&mut self, fork: Duration) {
         self.startup = self.startup.max(fork.saturating_sub(self.work));
         if self.of_child < LEARNING_RUNS {
@@ -243,7 +243,7 @@ impl Policy {
     }
 }
 
-/// `detail`: a system call where the reason is one, else an error number or the like.
+/// Describes a reason; `detail` is a system call if the reason is one, else an error number or the like.
 fn words(why: u32, detail: u32) -> String {
     let call = || match Sysno::new(detail as usize) {
         Some(call) => call.name().to_owned(),
@@ -262,7 +262,7 @@ fn words(why: u32, detail: u32) -> String {
     }
 }
 
-/// What a user can do about a call that cannot be undone.
+/// Remedy for a system call that cannot be undone.
 fn remedy_of_call(call: u32) -> &'static str {
     match Sysno::new(call as usize) {
         Some(
@@ -278,7 +278,7 @@ fn remedy_of_call(call: u32) -> &'static str {
     }
 }
 
-/// Whether the options allow to restore children of this target.
+/// Returns true if the options allow restoring children of this target.
 fn is_wanted(setup: &Setup) -> bool {
     let options = &setup.options;
     options.snapshots
@@ -341,12 +341,12 @@ impl ForkServer {
         self.session.runs.is_some() && self.snapshot.as_ref().is_some_and(is_used)
     }
 
-    /// What a run with fork may take beyond the limit of time, which was measured on runs without the startup.
+    /// Additional time limit of a run with fork: the limit was measured on runs without the startup.
     pub(super) fn startup(&self) -> Duration {
         self.snapshot.as_ref().map_or(Duration::ZERO, |policy| SLOWER_STARTUP * policy.startup)
     }
 
-    /// A snapshot can be taken behind the first messages of an input.
+    /// Returns true if a snapshot can be taken after the first messages of an input.
     pub(super) fn shares_beginnings(&self) -> bool {
         let can = |policy: &Policy| policy.prologue > 0 && policy.lost_beginnings < MOST_SHORTENED;
         self.setup.has_net() && self.restores() && self.snapshot.as_ref().is_some_and(can)
@@ -358,7 +358,7 @@ impl ForkServer {
 
     /// Runs one input and shows it.
     pub(super) fn observe_by_snapshot(&mut self, input: &[u8]) -> Result<RunEnd, NoRun> {
-        // With a log no maps are there to be compared.
+        // With a log there are no maps to compare.
         let due = !self.logs && self.is_check_due();
         let (pass, proof) = self.run_restored(std::iter::once(input), true)?;
         let Some(outcome) = pass.shown else { return Err(nonsense()) };
@@ -371,7 +371,7 @@ impl ForkServer {
         mut inputs: impl Iterator<Item = &'a [u8]> + Clone,
     ) -> Result<Pass, NoRun> {
         let due = !self.logs && self.is_check_due();
-        // The first run of a child is alone, so that it is known what a start takes.
+        // Run the first input of a child alone, to measure the start.
         let is_first = self.snapshot.as_ref().is_some_and(|policy| policy.of_child == 0);
         let most = if due || is_first { 1 } else { usize::MAX };
         let (pass, proof) =
@@ -386,7 +386,7 @@ impl ForkServer {
         self.snapshot.as_mut().is_some_and(Policy::is_check_due)
     }
 
-    /// Also returns how much the shown run proves.
+    /// Runs inputs by snapshot. Also returns the evidence of the shown run.
     fn run_restored<'a>(
         &mut self,
         mut inputs: impl Iterator<Item = &'a [u8]> + Clone,
@@ -427,7 +427,7 @@ impl ForkServer {
         let crash = status.filter(|_| has_started && !gave_up);
         let crash = crash.and_then(|status| self.restored_crash(status));
         let Some(input) = inputs.nth(finished) else { return Err(nonsense()) };
-        // One that was cut, or took too long, may be cut again.
+        // A run that was cut, or took too long, may be cut again.
         let mut outcome = match status {
             Some(_) => self.run_by_fork(input)?,
             None => self.run_by_channel(input)?,
@@ -441,8 +441,7 @@ impl ForkServer {
         Ok((Pass { done: finished + 1, shown: Some(outcome) }, Proof::Fork))
     }
 
-    /// The crash by which a restored child has ended; None for another end, and for a system call that our filter did
-    /// not let pass.
+    /// The crash that ended a restored child; None for another end, or for a system call that our filter blocked.
     fn restored_crash(&self, status: i32) -> Option<RestoredCrash> {
         let exit = exit_kind(status, false, |code| self.is_crash_code(code));
         let is_crash = matches!(exit, ExitKind::Crash { signal } if signal != libc::SIGSYS);
@@ -452,9 +451,9 @@ impl ForkServer {
         is_crash.then_some(RestoredCrash { exit, end, edges, left })
     }
 
-    /// The end of a run whose repetition with fork ended like that. A crash that did not come again stays one if the
-    /// first run has changed files, because that may keep the second from it. Without such a change the process may not
-    /// have been restored well, and the run with fork counts.
+    /// Decides between a crash and its repetition with fork. A crash that did not recur is kept if the first run
+    /// changed files, because that may prevent the second one. Otherwise the process may have been restored
+    /// incompletely, and the run with fork counts.
     fn keep_crash(&mut self, input: &[u8], crash: RestoredCrash, repetition: ExitKind) -> ExitKind {
         if matches!(repetition, ExitKind::Crash { .. } | ExitKind::Oom | ExitKind::Lost) {
             return repetition;
@@ -488,7 +487,7 @@ impl ForkServer {
         exit
     }
 
-    /// The child was killed because it took too long to reach its first run.
+    /// Notes a child that was killed because it reached its first run too late.
     fn note_late_start(&mut self) {
         let Some(policy) = &mut self.snapshot else { return };
         policy.note_fork(None);
@@ -499,7 +498,8 @@ impl ForkServer {
         }
     }
 
-    /// `has_started`: a run had begun. True if the child gave up a run that it cannot restore.
+    /// Handles the end of a child. `has_started`: a run had begun. Returns true if the child gave up a run that it
+    /// cannot restore.
     fn note_end_of_child(&mut self, status: i32, has_started: bool) -> bool {
         let why = self.session.runs.as_mut().and_then(|runs| runs.take_why());
         let code = u8::try_from(libc::WEXITSTATUS(status)).unwrap_or(u8::MAX);
@@ -529,7 +529,7 @@ impl ForkServer {
         why.is_some()
     }
 
-    /// After a run that ended the child, and the same with fork.
+    /// Notes a run that ended the child, and its repetition with fork.
     fn count_forks(&mut self, status: i32, fork: ExitKind) {
         let runs = self.execs;
         let too_many = |policy: &&mut Policy| !policy.left && policy.forks_too_often();
@@ -555,8 +555,8 @@ impl ForkServer {
         self.end_idle_child(Child::Lasting);
     }
 
-    /// The next child takes its snapshot after at most this many system calls of its main. If it was taken behind
-    /// messages, what they have done may be the reason: then the next one begins without them.
+    /// Makes the next child take its snapshot after at most `most` system calls of its main. If the last snapshot was
+    /// taken after messages, their effects may be the reason; then the next one is taken without them.
     fn shorten_prologue(&mut self, most: u32) {
         let (Some(policy), Some(runs)) = (&mut self.snapshot, &mut self.session.runs) else {
             return;
@@ -592,7 +592,7 @@ impl ForkServer {
         RunResult::of(&self.observation(0, outcome))
     }
 
-    /// Repeats a run with fork. It has the whole limit of time: the soft limit is that of runs without the startup.
+    /// Repeats a run with fork. It has the whole timeout: the soft limit applies to runs without the startup.
     fn run_by_fork(&mut self, input: &[u8]) -> Result<RunEnd, NoRun> {
         let cuts = std::mem::replace(&mut self.cuts, false);
         let end = self.run_by_channel(input);
@@ -600,7 +600,7 @@ impl ForkServer {
         end
     }
 
-    /// Repeats the shown run with fork. The maps are those of the fork afterwards.
+    /// Repeats the shown run with fork; the maps are then those of the fork.
     fn check(&mut self, input: &[u8], outcome: RunEnd) -> Result<RunEnd, NoRun> {
         if outcome.exit == ExitKind::Hang {
             return Ok(outcome);
@@ -610,7 +610,7 @@ impl ForkServer {
         let RunEnd { mut exit, duration } = self.run_by_fork(input)?;
         let fork = self.seen(RunEnd { exit, ..outcome });
         if snapshot != fork && exit != ExitKind::Hang {
-            // An unstable target proves nothing.
+            // An unstable target proves nothing, so repeat the fork.
             exit = self.run_by_fork(input)?.exit;
             if self.seen(RunEnd { exit, ..outcome }) == fork {
                 self.note_difference(input, &snapshot, fork);
@@ -635,7 +635,7 @@ impl ForkServer {
         }
     }
 
-    /// The next restored child has to find out again which pages are written, so its first runs are slow.
+    /// Notes a new restored child: its first runs are slow, because it learns again which pages are written.
     pub(super) fn note_new_child(&mut self) {
         if let Some(policy) = &mut self.snapshot {
             policy.of_child = 0;
@@ -650,7 +650,7 @@ impl ForkServer {
             return;
         }
         if policy.depends_on_time {
-            // Runs that always seem new each cost a fork.
+            // Runs that always seem new cost one fork each.
             let (recent, different) = policy.recent;
             if policy.forks_too_often() {
                 self.give_up_snapshots(&format!(
@@ -673,7 +673,7 @@ impl ForkServer {
         self.end_idle_child(Child::Lasting);
     }
 
-    /// Makes the run that is in doubt once more with fork, if it is time.
+    /// Repeats the run in doubt with fork, if it is due.
     pub(super) fn look_at_doubt(&mut self) -> Result<(), NoRun> {
         let Some(policy) = &mut self.snapshot else { return Ok(()) };
         let Some(mut doubt) = policy.doubt.take_if(|doubt| doubt.at.elapsed() > NEXT_SECOND) else {
@@ -715,7 +715,7 @@ mod tests {
             policy.note_fork_time(short);
         }
         assert!(policy.is_slower_than_fork());
-        // Pauses in a quarter of the runs are no reason, and slow runs can become fast.
+        // Pauses in a quarter of the runs do not count, and slow runs can become fast.
         for run in 0..10 * MOST_TIMED {
             policy.note_runs(64, 1, 64 * if run % 4 == 0 { long } else { short });
             policy.note_fork_time(2 * short);

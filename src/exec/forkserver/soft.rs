@@ -1,29 +1,29 @@
-//! The soft limit: a run that computes for much longer than runs usually do is cut.
+//! The soft limit: a run that computes much longer than usual is cut.
 //!
-//! It counts the processor time of the child, so a busy machine cuts nothing, and a run that sleeps or waits
-//! has the whole timeout. The clock of the child is first read once a run is longer than the limit by the wall
-//! clock: quick runs cost nothing.
+//! It counts the processor time of the child, so load on the machine cuts nothing, and a run that sleeps or waits
+//! has the whole timeout. The child's clock is first read when a run exceeds the limit in wall time, so quick runs
+//! cost nothing.
 
 use std::time::{Duration, Instant};
 
 use super::ForkServer;
 use ffuzz_sys::load;
 
-/// A run with a log takes longer, up to 2.5 times in a build and a hundred times with breakpoints: its limit is that
-/// of this many runs, which is 300 usual ones, and at least this time.
+/// Factor of the limit for a run with a log, which is up to 2.5 times slower in a build and a hundred times with
+/// breakpoints: 300 times a usual run, and at least `SHORTEST_LOGGED`.
 const LOGGED: u32 = 30;
 const SHORTEST_LOGGED: Duration = Duration::from_millis(100);
 
-/// Watches one run after the other.
+/// Observes one run at a time.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct SoftLimit {
     limit: Duration,
-    /// The child, its processor time at the first look, and when that was.
+    /// The child, its processor time at the first check, and the time of that check.
     first: Option<(i32, Duration, Instant)>,
 }
 
 impl ForkServer {
-    /// None: the present run must not be cut.
+    /// Limit of the current run; None if it must not be cut.
     pub(super) fn soft_limit(&self) -> Option<SoftLimit> {
         let limit = self.settings.soft_limit.filter(|_| self.cuts)?;
         let limit = match self.settings.log_comparisons {
@@ -35,22 +35,22 @@ impl ForkServer {
 }
 
 impl SoftLimit {
-    /// Interval at which to look.
+    /// Interval between two checks.
     pub(super) fn interval(&self) -> Duration {
         self.limit
     }
 
-    /// A new run has begun.
+    /// Starts with a new run.
     pub(super) fn restart(&mut self) {
         self.first = None;
     }
 
-    /// Whether the run has computed for longer than the limit since the first look at it.
+    /// Returns true if the run has computed for longer than the limit since the first check.
     pub(super) fn is_over(&mut self, child: Option<i32>) -> bool {
         let Some(child) = child else { return false };
         match self.first {
             Some((pid, before, since)) if pid == child => {
-                // Its clock cannot have gone faster than time.
+                // Its clock cannot advance faster than wall time.
                 since.elapsed() >= self.limit && {
                     let now = load::processor_clock(child);
                     now.is_some_and(|now| now.saturating_sub(before) >= self.limit)

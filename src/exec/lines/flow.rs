@@ -1,7 +1,7 @@
-//! Blocks of machine code, and the counters that prove that a block was reached, also for blocks without one.
+//! Blocks of machine code, and the counters that prove that a block was reached, even one without a counter.
 //!
-//! clang leaves out the counter of a block through which all ways to others lead, or to which all ways
-//! lead: such a block was reached if one of those was.
+//! clang omits the counter of a block if the counters of other blocks imply it: every path to or from those
+//! blocks leads through it. Such a block was reached if one of those was.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
@@ -11,26 +11,26 @@ use iced_x86::{ConditionCode, FlowControl, Mnemonic};
 use super::program::{Function, Last, decoder};
 use ffuzz_engine::coverage::flow::{BlockFlow, FunctionFlow, dominators};
 
-/// A stretch of code that is run from its beginning to its end.
+/// A range of code that runs from its beginning to its end.
 #[derive(Debug)]
 pub(super) struct Stretch {
     pub(super) range: Range<u64>,
     /// Its own counter.
     pub(super) counter: Option<usize>,
-    /// It was reached if one of these counters has moved, the own one among them.
+    /// Counters of which any one proves that the stretch was reached, the own one included.
     pub(super) counters: Vec<usize>,
 }
 
-/// A block as the code has it.
+/// A block of the machine code.
 #[derive(Clone, Debug, Eq, PartialEq)]
 struct Block {
     range: Range<u64>,
     counter: Option<usize>,
-    /// Positions of the blocks that may follow.
+    /// Indices of the blocks that may follow.
     after: Vec<usize>,
 }
 
-/// The stretches of a function.
+/// Splits a function into stretches.
 pub(super) fn stretches(function: &Function<'_>, is_x86: bool, last: &Last) -> Vec<Stretch> {
     if function.counters.is_empty() {
         return vec![Stretch { range: function.range.clone(), counter: None, counters: vec![] }];
@@ -41,7 +41,7 @@ pub(super) fn stretches(function: &Function<'_>, is_x86: bool, last: &Last) -> V
     blocks.into_iter().zip(evidence).map(stretch).collect()
 }
 
-/// Addresses of the calls in a function, or of the jumps that replace one, and what they lead to.
+/// Calls in a function, tail jumps included: address and destination.
 pub(super) fn calls(function: &Function<'_>) -> Vec<(u64, u64)> {
     let is_call = |flow| matches!(flow, FlowControl::Call | FlowControl::UnconditionalBranch);
     let mut decoder = decoder(function.code, function.range.start);
@@ -49,8 +49,8 @@ pub(super) fn calls(function: &Function<'_>) -> Vec<(u64, u64)> {
     found.map(|instruction| (instruction.ip(), instruction.near_branch_target())).collect()
 }
 
-/// A function as the engine takes it. `counters`: places of the file's counters in the edge map. What it calls is named by
-/// its address. `compared`: address and site of comparisons, ascending; the last one of a block decides where it leads to.
+/// Converts a function for the engine, with callees named by address. `counters`: range of the file's counters in the
+/// edge map. `compared`: address and site of each comparison, ascending; the last one of a block decides its successor.
 pub(super) fn function_flow(
     function: &Function<'_>,
     last: &Last,
@@ -83,7 +83,7 @@ pub(super) fn function_flow(
     FunctionFlow { name: function.range.start, has_address: true, blocks: flow }
 }
 
-/// For processors whose code is not read here: the first instruction of each block with a counter.
+/// First instruction of each block with a counter, for processors whose code is not decoded.
 fn counted_only(function: &Function<'_>) -> Vec<Block> {
     let block = |(pc, index): &(u64, usize)| Block {
         range: *pc..pc + 1,
@@ -93,8 +93,8 @@ fn counted_only(function: &Function<'_>) -> Vec<Block> {
     function.counters.iter().map(block).collect()
 }
 
-/// For each block the counters from which it follows that it was reached: that of a block to which all
-/// ways lead through it, or from which all ways lead to it.
+/// For each block, the counters that imply that it was reached: those of blocks to which, or from which,
+/// every path leads through it.
 fn evidence(blocks: &[Block]) -> Vec<Vec<usize>> {
     let after: Vec<&[usize]> = blocks.iter().map(|block| &*block.after).collect();
     let (earlier, later) = (dominators(&after), postdominators(&after));
@@ -108,16 +108,16 @@ fn evidence(blocks: &[Block]) -> Vec<Vec<usize>> {
             }
             evidence[index].push(counter);
             let implied = [later[index], earlier[index]].into_iter().flatten();
-            // A block with a counter needs no other, and covers the blocks after it.
+            // A block with a counter needs no other evidence, and covers the blocks after it.
             waiting.extend(implied.filter(|other| blocks[*other].counter.is_none()));
         }
     }
     evidence
 }
 
-/// For each block the first one that every way from it to an end of the function leads through.
+/// For each block, the first one on every path from it to an end of the function.
 fn postdominators(after: &[&[usize]]) -> Vec<Option<usize>> {
-    // All ends lead to one block more, where the ways begin that lead back.
+    // Add a block that follows all ends, and reverse the graph.
     let mut before = vec![Vec::new(); after.len() + 1];
     let (end, blocks) = before.split_at_mut(1);
     for (block, after) in after.iter().enumerate() {
@@ -129,14 +129,14 @@ fn postdominators(after: &[&[usize]]) -> Vec<Option<usize>> {
     found.map(|block| block.and_then(|block| block.checked_sub(1))).collect()
 }
 
-/// Where a block ends, and what may come then.
+/// Block boundaries and possible successors.
 #[derive(Debug, Default)]
 struct Ends {
-    /// Beginnings of blocks.
+    /// Start addresses of blocks.
     starts: BTreeSet<u64>,
-    /// By the address after the last instruction.
+    /// Successors, by the address after a block's last instruction.
     targets: BTreeMap<u64, Vec<u64>>,
-    /// The same for jumps to a place that is not known before.
+    /// Ends of blocks with a jump to an unknown destination, in the same form.
     computed: BTreeSet<u64>,
 }
 
@@ -153,7 +153,7 @@ impl Ends {
             let (next, target) = (instruction.next_ip(), instruction.near_branch_target());
             asks_for_log |= last.reads_log_flag(&instruction);
             let targets = match instruction.flow_control() {
-                // Only the way without the log is that of the function.
+                // Only the branch without logging belongs to the function.
                 FlowControl::ConditionalBranch if std::mem::take(&mut asks_for_log) => {
                     let is_set = instruction.condition_code() == ConditionCode::ne;
                     vec![if is_set { next } else { target }]
@@ -198,7 +198,7 @@ fn blocks(function: &Function<'_>, last: &Last) -> Vec<Block> {
         Block { range: *start..end, counter, after }
     };
     let mut blocks: Vec<Block> = starts.iter().enumerate().map(block).collect();
-    // What fills the room before a loop is no way to it.
+    // Padding before a loop is no path to it.
     let reached: BTreeSet<usize> = blocks.iter().flat_map(|block| block.after.clone()).collect();
     for (index, block) in blocks.iter_mut().enumerate().skip(1) {
         if !reached.contains(&index) && is_filling(function, &block.range) {
@@ -208,7 +208,7 @@ fn blocks(function: &Function<'_>, last: &Last) -> Vec<Block> {
     blocks
 }
 
-/// Instructions that do nothing.
+/// Returns true if the code does nothing (nops only).
 fn is_filling(function: &Function<'_>, range: &Range<u64>) -> bool {
     let place = |address: u64| (address - function.range.start) as usize;
     let code = function.code.get(place(range.start)..place(range.end)).unwrap_or_default();
@@ -242,7 +242,7 @@ mod tests {
     #[test]
     fn a_block_without_a_counter_was_reached_if_what_only_it_leads_to_was() {
         let found = found(vec![(0, 0), (9, 1), (12, 2)]);
-        // f() follows from g() and from h(); end() from all, as every way leads there.
+        // g() and h() prove f(); every counter proves end(), which all paths reach.
         let expected = [(0, vec![0]), (4, vec![1, 2]), (9, vec![1]), (12, vec![2])];
         assert_eq!(found[..4], expected);
         assert_eq!(found[4], (14, vec![0, 1, 2]));
@@ -250,7 +250,7 @@ mod tests {
 
     #[test]
     fn a_loop_behind_a_block_says_that_it_was_reached() {
-        // f(); do { g(); } while (a); h();: neither the first block nor the last has a counter.
+        // f(); do { g(); } while (a); h();: the first and the last block have no counter.
         let code = [0x90, 0x90, 0x85, 0xff, 0x75, 0xfb, 0x90, 0xc3];
         let function = Function { range: 0..8, code: &code, counters: vec![(1, 0), (6, 1)] };
         let found = stretches(&function, true, &Last::default()).into_iter();

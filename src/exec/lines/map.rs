@@ -1,4 +1,4 @@
-//! The lines and functions of one file of a target, and which inputs have reached them.
+//! The lines and functions of one file of a target, with the inputs that reached them.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
@@ -11,41 +11,41 @@ use super::flow::Stretch;
 use super::source::Row;
 use super::{FileCounters, LinesError, Source, stretches, with_file, written};
 
-/// What inputs have reached, of one or more files of a target.
+/// Coverage of inputs in one or more files of a target.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub struct Covered {
-    /// By source file and line: those that the debug information attributes to code.
+    /// Lines to which the debug information attributes code, by source file and line.
     pub files: BTreeMap<String, BTreeMap<u32, LineFacts>>,
-    /// In the order of their addresses, copies of templates and of included files one by one.
+    /// In address order; copies of templates and of included files are separate entries.
     pub functions: Vec<FunctionFacts>,
 }
 
 /// What is known of a line.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub struct LineFacts {
-    /// How many inputs have reached it, and the number of the first one.
+    /// Number of inputs that reached it, and the number of the first one (`first`).
     pub inputs: u64,
     pub first: Option<usize>,
-    /// A counter of the line's own block has shown that. Otherwise it follows from the counters of blocks before and after
-    /// it, and an optimised program may have moved the line's code there.
+    /// True if a counter of the line's own block shows that. Otherwise it follows from counters of neighbouring
+    /// blocks, and an optimised program may have moved the line's code there.
     pub is_proved: bool,
 }
 
 /// What is known of a function.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub struct FunctionFacts {
-    /// The name of its symbol, empty in a stripped file; and as it is written in the source.
+    /// Symbol of the function, empty in a stripped file; `name` has its form in the source.
     pub symbol: String,
     pub name: String,
-    /// Where it begins; empty and 0 without debug information.
+    /// Source file and line of its beginning; empty and 0 without debug information.
     pub file: String,
     pub line: u32,
-    /// Places in the edge map between which its counters lie.
+    /// Range of the edge map that contains its counters.
     pub places: Range<usize>,
-    /// How many counters it has, and how many of them were hit.
+    /// Number of its counters; `hit` has the number of those hit.
     pub counters: usize,
     pub hit: usize,
-    /// How many inputs have entered it, and the number of the first one.
+    /// Number of inputs that entered it, and the number of the first one (`first`).
     pub inputs: u64,
     pub first: Option<usize>,
 }
@@ -53,11 +53,11 @@ pub struct FunctionFacts {
 /// File, line and column.
 type SourcePlace = (String, u32, u32);
 
-/// The lines of one program or shared library, and how many inputs have reached each.
+/// The lines of one program or shared library, with the number of inputs that reached each.
 #[derive(Debug)]
 pub struct LineMap {
     path: PathBuf,
-    /// How many counters a process of it shows.
+    /// Number of counters that a process of it reports.
     counters: Counters,
     functions: Vec<FunctionLines>,
     source: Source,
@@ -65,9 +65,9 @@ pub struct LineMap {
 
 #[derive(Clone, Copy, Debug)]
 enum Counters {
-    /// Those of the file's own table.
+    /// Size of the file's own table.
     Table(usize),
-    /// Others may lie behind the last one that has a block.
+    /// Lower bound: more counters may follow the last one that has a block.
     AtLeast(usize),
 }
 
@@ -75,15 +75,15 @@ enum Counters {
 struct FunctionLines {
     start: u64,
     symbol: String,
-    /// All of its counters lie in between.
+    /// Range that contains all of its counters.
     between: Range<usize>,
-    /// Its counters, and whether each was hit.
+    /// Its counters, each with true if it was hit.
     counters: Vec<(usize, bool)>,
     stretches: Vec<(Stretch, LineFacts)>,
 }
 
 impl LineMap {
-    /// Reads the debug information and the code of a file. `counted`: of a file without a table of its counters.
+    /// Reads debug information and code of a file. `counted` has the counters of a file without a table.
     pub fn read(path: &Path, counted: Option<FileCounters>) -> Result<Self, LinesError> {
         let is_counted = counted.is_some();
         with_file(path, counted, |file, program| {
@@ -129,7 +129,7 @@ impl LineMap {
         }
     }
 
-    /// Number of its counters.
+    /// Number of the file's counters.
     #[must_use]
     pub fn counters(&self) -> usize {
         match self.counters {
@@ -137,7 +137,7 @@ impl LineMap {
         }
     }
 
-    /// Adds a run of the input with this number: `edges` are the file's counters after it.
+    /// Adds a run of input `number`; `edges` are the file's counters after it.
     pub fn add(&mut self, number: usize, edges: &[u8]) -> Result<(), LinesError> {
         let (expected, is_other) = match self.counters {
             Counters::Table(count) => (count, edges.len() != count),
@@ -165,8 +165,8 @@ impl LineMap {
         Ok(())
     }
 
-    /// Adds its lines and functions. `first`: place of its first counter in the edge map. A line of several stretches has
-    /// the count of the most frequent one.
+    /// Adds the file's lines and functions to `covered`. `first` is the place of its first counter in the edge map. A
+    /// line with several stretches has the count of the most frequent one.
     pub fn collect(&self, first: usize, covered: &mut Covered) {
         let inlined = self.inlined();
         for function in &self.functions {
@@ -175,7 +175,7 @@ impl LineMap {
             let facts = elsewhere.copied().unwrap_or(own);
             let function_facts = self.function(function, first, facts);
             if elsewhere.is_some() {
-                // What only the copy has that nobody calls, its beginning apart, is no line of those that run.
+                // Only the start of an uncalled copy counts: its own lines cannot run.
                 covered.add(&function_facts.file, function_facts.line, facts);
             } else {
                 for (stretch, facts) in &function.stretches {
@@ -188,7 +188,7 @@ impl LineMap {
         }
     }
 
-    /// Adds files and lines that one run reaches: `edges` are the file's counters after it.
+    /// Adds the lines that one run reaches to `lines`; `edges` are the file's counters after it.
     pub fn lines_of_run(&self, edges: &[u8], lines: &mut BTreeSet<(String, u32)>) {
         let is_hit = |counter: &usize| edges.get(*counter).is_some_and(|count| *count > 0);
         for (stretch, _) in self.functions.iter().flat_map(|function| &function.stretches) {
@@ -199,7 +199,7 @@ impl LineMap {
         }
     }
 
-    /// The counters that show whether a line is reached. `file`: the end of its path.
+    /// Counters that show whether a line is reached. `file` is the end of its path.
     #[must_use]
     pub fn counters_of_line(&self, file: &Path, line: u32) -> BTreeSet<usize> {
         let is_it = |(path, number): &(Cow<'_, str>, u32)| {
@@ -214,9 +214,9 @@ impl LineMap {
         counters
     }
 
-    /// Counters that no input has hit, but that of the same block in a copy of the code: of a template, of an inlined
-    /// function. Copies are the blocks of other functions that stand at one place in the source. A macro has several blocks
-    /// there; then the first of one copy is the first of the other.
+    /// Counters that no input hit, although the same block was hit in another copy of the code (of a template, or of
+    /// an inlined function). Copies are blocks of different functions at one place in the source. A macro has several
+    /// blocks at a place; they are matched by their order.
     #[must_use]
     pub fn reached_elsewhere(&self) -> HashSet<usize> {
         let mut places: HashMap<SourcePlace, BTreeMap<u64, Vec<(usize, bool)>>> = HashMap::new();
@@ -239,7 +239,7 @@ impl LineMap {
                 })
                 .filter_map(|(count, at, is_reached)| is_reached.then_some((count, at)))
                 .collect();
-            // A copy of which all is reached leaves nothing open in the others.
+            // A copy that was reached completely leaves nothing open in the others.
             let is_whole = |blocks: &Vec<(usize, bool)>| blocks.iter().all(|(_, it)| *it);
             let has_whole = copies.values().any(is_whole);
             for blocks in copies.values() {
@@ -252,7 +252,7 @@ impl LineMap {
         found
     }
 
-    /// Adds files and lines of the blocks of these counters.
+    /// Adds the lines of the blocks of these counters to `lines`.
     pub fn lines_of(
         &self,
         counters: impl Iterator<Item = usize>,
@@ -269,8 +269,8 @@ impl LineMap {
         }
     }
 
-    /// Functions that were reached inside of others, by their symbols: an optimised program has them there, and often a
-    /// copy of their own that nothing calls.
+    /// Facts of functions that were reached where they are inlined, by symbol. An optimised program often also has a
+    /// separate copy that nothing calls.
     fn inlined(&self) -> HashMap<String, LineFacts> {
         let mut inlined: HashMap<String, LineFacts> = HashMap::new();
         for (stretch, facts) in self.functions.iter().flat_map(|function| &function.stretches) {
@@ -304,7 +304,7 @@ impl LineMap {
 }
 
 impl FunctionLines {
-    /// Of all its code.
+    /// Joins the facts of all its code.
     fn facts(&self) -> LineFacts {
         let mut all = LineFacts::default();
         self.stretches.iter().for_each(|(_, facts)| all.join(*facts));
@@ -324,7 +324,7 @@ impl Covered {
 }
 
 impl LineFacts {
-    /// Adds what another copy of the line, or another part of it, has shown.
+    /// Adds the facts of another copy or part of the line.
     pub fn join(&mut self, other: Self) {
         self.inputs = self.inputs.max(other.inputs);
         self.first = [self.first, other.first].into_iter().flatten().min();

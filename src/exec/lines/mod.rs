@@ -1,11 +1,10 @@
-//! Which lines of the source a run has reached: from the counters of a program to the lines that its
-//! debug information names.
+//! Source lines that a run reached, from the program's counters and its debug information.
 //!
-//! The compiler counts only the blocks from which the others follow. `flow` finds those others in the
-//! machine code, so that lines without a counter are neither reported as reached nor skipped.
+//! The compiler counts only the blocks that imply the others. `flow` finds the implied blocks in the machine code, so
+//! that lines without a counter are neither reported as reached nor skipped.
 //!
-//! `Executor::modules` gives the file of each part of the edge map. [`LineMap`] takes the counters of runs, and gives
-//! for each line the number of runs that have reached it. Nothing of the file is trusted.
+//! `Executor::modules` gives the file of each part of the edge map. [`LineMap`] reads the counters of runs and
+//! returns the number of runs that reached each line. The file's content is untrusted.
 
 mod flow;
 mod map;
@@ -31,7 +30,7 @@ pub(super) use program::{decoder, table};
 pub use source::written;
 pub(super) use source::{Frame, Source};
 
-/// Why the lines of a program are unknown.
+/// Reason why the lines of a program are unknown.
 #[derive(Debug, thiserror::Error, Diagnostic)]
 pub enum LinesError {
     #[error("cannot read {}: {source}", path.display())]
@@ -52,7 +51,7 @@ pub enum LinesError {
     Changed { path: PathBuf, found: usize, expected: usize },
 }
 
-/// Those of each function. One without a counter was reached if a stretch that calls it was.
+/// Stretches of each function. A function without a counter was reached if a stretch that calls it was.
 fn stretches(program: &ElfProgram<'_>) -> Vec<Vec<Stretch>> {
     let of = |function| flow::stretches(function, program.is_x86, &program.last);
     let mut all: Vec<Vec<Stretch>> = program.functions.iter().map(of).collect();
@@ -70,7 +69,7 @@ fn stretches(program: &ElfProgram<'_>) -> Vec<Vec<Stretch>> {
                 .extend(stretch.zip(called).map(|(stretch, called)| ((caller, stretch), *called)));
         }
     }
-    // One may call another; a round for each is enough.
+    // Uncounted functions may call one another; one round per function is enough.
     for _ in 0..without.len() {
         let mut changed = false;
         for ((caller, stretch), called) in &callers {
@@ -89,8 +88,8 @@ fn stretches(program: &ElfProgram<'_>) -> Vec<Vec<Stretch>> {
     all
 }
 
-/// The control flow of a file's functions by its machine code, as far as that is that of x86-64. `counted` has the
-/// counters of a file without a table of them; `counters` are the places of its counters in the edge map.
+/// Control flow of a file's functions, from x86-64 machine code only. `counted` has the counters of a file without a
+/// table, `counters` their range in the edge map.
 pub(super) fn functions_of(
     file: &object::File<'_>,
     counted: Option<&FileCounters>,
@@ -110,16 +109,16 @@ pub(super) fn functions_of(
     functions.filter(is_known).map(flow).collect()
 }
 
-/// What is known of the counters of a file that no compiler has given any.
+/// Counters and comparisons of a file that no compiler instrumented.
 #[derive(Debug, Default)]
 pub struct FileCounters {
-    /// Address and number of each, ascending.
+    /// Address and number of each counter, ascending.
     pub counters: Vec<(u64, usize)>,
     /// Address and site of each comparison, ascending.
     pub compared: Vec<(u64, u32)>,
 }
 
-/// Reads a file and its table of counters; without `counted`, that of a compiler.
+/// Reads a file with its counters: `counted`, or else the table that a compiler wrote.
 fn with_file<T>(
     path: &Path,
     counted: Option<FileCounters>,

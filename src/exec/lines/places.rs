@@ -1,4 +1,4 @@
-//! Where each counter of a program stands: function, file and line.
+//! Source position of each counter of a program: function, file and line.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -12,15 +12,16 @@ use ffuzz_engine::executor::Module;
 /// The counters of one file.
 #[derive(Debug)]
 pub struct Places {
-    /// By number of the counter.
+    /// Address of each counter, by its number.
     pcs: Vec<u64>,
-    /// Start, end, name; in the order of their starts.
+    /// Start, end and name of each function, by start.
     functions: Vec<(u64, u64, String)>,
     source: Source,
 }
 
 impl Places {
-    /// A file without symbols or lines has counters without names. `counted`: of a file without a table of them.
+    /// Reads a file. Without symbols or lines its counters have no names. `counted` has the counters of a file
+    /// without a table.
     pub fn read(path: &Path, counted: Option<FileCounters>) -> Result<Self, LinesError> {
         with_file(path, counted, |file, program| {
             let mut functions: Vec<(u64, u64, String)> = file
@@ -36,14 +37,14 @@ impl Places {
         })
     }
 
-    /// The place of a counter, by its number within the file. What is unknown is empty or 0; None if there is no such
+    /// Position of a counter, by its number in the file. Unknown parts are empty or 0; None if there is no such
     /// counter.
     #[must_use]
     pub fn of(&self, counter: usize) -> Option<Site> {
         let pc = self.pcs.get(counter).copied()?;
         let after = self.functions.partition_point(|(start, _, _)| *start <= pc);
         let function = self.functions[..after].last().filter(|(_, end, _)| pc < *end);
-        // Code that the compiler has added has no line: that of the next one in the function is near.
+        // Code that the compiler added has no line; the next line in the function is close.
         let end = function.map_or(pc + 1, |(_, end, _)| *end);
         let row = self.source.within(&(pc..end)).next();
         let (file, line) = row.map_or_else(Default::default, |(file, line)| (clean(&file), line));
@@ -56,12 +57,12 @@ impl Places {
 /// The counters of all files of a target.
 #[derive(Debug, Default)]
 pub(crate) struct CounterPlaces {
-    /// None of a file that cannot be read.
+    /// Maps a file that cannot be read to None.
     files: HashMap<PathBuf, Option<Places>>,
 }
 
 impl CounterPlaces {
-    /// The place of a counter of the edge map. `counted`: of a file without a table of its counters.
+    /// Position of a counter of the edge map. `counted` has the counters of a file without a table.
     pub(crate) fn of(
         &mut self,
         counter: u32,
@@ -76,7 +77,7 @@ impl CounterPlaces {
     }
 }
 
-/// Names go to terminals.
+/// Removes control characters, because names are shown in terminals.
 fn clean(text: &str) -> String {
     text.replace(char::is_control, "?")
 }

@@ -10,25 +10,25 @@ use crate::blocks;
 use object::elf::{self, RelocationType};
 use object::{Object, ObjectSection, ObjectSymbol, RelocationFlags, RelocationTarget, SymbolKind};
 
-/// Pairs of an address and a flag, one for each counter, in their order.
+/// Section with an address and a flag for each counter, in counter order.
 const TABLE: &str = "__sancov_pcs";
-/// Relocations that put an address into place.
+/// Relocations that store an address.
 const ADDRESSES: [RelocationType; 4] =
     [elf::R_X86_64_64, elf::R_X86_64_RELATIVE, elf::R_AARCH64_ABS64, elf::R_AARCH64_RELATIVE];
 
-/// Functions of libraries that do not return.
+/// Library functions that do not return.
 const LAST: &str = " exit _exit _Exit quick_exit abort __assert_fail __assert_perror_fail __cxa_throw __cxa_rethrow \
     __cxa_bad_cast __cxa_throw_bad_array_new_length _Unwind_Resume longjmp _longjmp siglongjmp __longjmp_chk \
     __stack_chk_fail __chk_fail __fortify_fail err errx verr verrx pthread_exit _ZSt9terminatev ";
-/// From the entry of another file's function to its jump: some processors need a mark there.
+/// Maximum number of instructions from a stub's entry to its jump: some processors need a mark there.
 const STUB: usize = 3;
 
-/// A program as far as its counters go.
+/// The parts of a program that concern its counters.
 #[derive(Debug)]
 pub(super) struct ElfProgram<'a> {
-    /// By the number of the counter.
+    /// Address of each counter, by its number.
     pub(super) pcs: Vec<u64>,
-    /// In the order of their addresses.
+    /// Functions, by address.
     pub(super) functions: Vec<Function<'a>>,
     pub(super) is_x86: bool,
     pub(super) last: Last,
@@ -37,8 +37,8 @@ pub(super) struct ElfProgram<'a> {
 /// See `llvm-passes/ffuzz-log.hpp`.
 const LOG_FLAG: &str = "_ffuzz_log_on";
 
-/// What does not return: functions of the file, entries of those in other files, and the places that
-/// hold the addresses of these.
+/// Callees that do not return: functions of the file, stubs of those in other files, and the slots that hold their
+/// addresses.
 #[derive(Debug, Default)]
 pub(super) struct Last {
     entries: HashSet<u64>,
@@ -48,7 +48,7 @@ pub(super) struct Last {
 }
 
 impl Last {
-    /// The call ends the way of which it is a part.
+    /// Returns true if the call does not return.
     pub(super) fn ends(&self, call: &Instruction) -> bool {
         match call.flow_control() {
             FlowControl::Call => self.entries.contains(&call.near_branch_target()),
@@ -57,7 +57,8 @@ impl Last {
         }
     }
 
-    /// It reads the flag of the comparison log: the next conditional branch leads away from the function's own code.
+    /// Returns true if the instruction reads the flag of the comparison log: the next conditional branch leaves the
+    /// function's own code.
     pub(super) fn reads_log_flag(&self, instruction: &Instruction) -> bool {
         self.log_flag != 0
             && instruction.is_ip_rel_memory_operand()
@@ -119,7 +120,7 @@ impl Last {
     }
 }
 
-/// Of the code at this address.
+/// Decoder of the code that starts at this address.
 pub(crate) fn decoder(code: &[u8], start: u64) -> Decoder<'_> {
     Decoder::with_ip(64, code, start, DecoderOptions::NONE)
 }
@@ -128,13 +129,13 @@ pub(crate) fn decoder(code: &[u8], start: u64) -> Decoder<'_> {
 pub(super) struct Function<'a> {
     pub(super) range: Range<u64>,
     pub(super) code: &'a [u8],
-    /// Address and number of its counters, in the order of the addresses. A function whose first block
-    /// ends by a call that does not return has none.
+    /// Address and number of its counters, by address. Empty if its first block ends with a call that does not
+    /// return.
     pub(super) counters: Vec<(u64, usize)>,
 }
 
 impl Function<'_> {
-    /// No way leads out of it but calls that do not return.
+    /// Returns true if the function ends only by calls that do not return.
     fn never_returns(&self) -> bool {
         let mut ends_by_call = false;
         for instruction in decoder(self.code, self.range.start).iter() {
@@ -156,7 +157,7 @@ impl Function<'_> {
 }
 
 impl<'a> ElfProgram<'a> {
-    /// None if there is no table, or one for another kind of processor.
+    /// Reads the file; None if it has no table, or one for another kind of processor.
     pub(super) fn read(file: &object::File<'a>) -> Option<Self> {
         if !file.is_64() || !file.is_little_endian() {
             return None;
@@ -168,7 +169,7 @@ impl<'a> ElfProgram<'a> {
         Some(Self { pcs, ..Self::of(file, ranges(file), &counters) })
     }
 
-    /// A file of x86-64 whose counters somebody else knows: address and number of each, ascending.
+    /// Describes an x86-64 file by given counters: address and number of each, ascending.
     pub(super) fn counted(file: &object::File<'a>, counters: &[(u64, usize)]) -> Option<Self> {
         let is_x86 = file.is_64() && file.architecture() == object::Architecture::X86_64;
         let count = counters.iter().map(|(_, number)| number + 1).max().unwrap_or(0);
@@ -185,7 +186,7 @@ impl<'a> ElfProgram<'a> {
     }
 }
 
-/// The addresses of a file's counters. In a position-independent program the table is filled at load time.
+/// Addresses of a file's counters. In a position-independent program the table is filled at load time.
 pub(crate) fn table(file: &object::File<'_>) -> Option<Vec<u64>> {
     let section = file.section_by_name(TABLE)?;
     let (data, start) = (section.data().ok()?, section.address());
@@ -210,7 +211,7 @@ pub(crate) fn table(file: &object::File<'_>) -> Option<Vec<u64>> {
     Some(pcs)
 }
 
-/// The functions that symbols name, ascending and apart from each other.
+/// The functions that symbols name, ascending and disjoint.
 fn ranges(file: &object::File<'_>) -> Vec<Range<u64>> {
     let is_code =
         |symbol: &object::Symbol<'_, '_>| symbol.kind() == SymbolKind::Text && symbol.size() > 0;
@@ -220,7 +221,7 @@ fn ranges(file: &object::File<'_>) -> Vec<Range<u64>> {
         .map(|symbol| symbol.address()..symbol.address().saturating_add(symbol.size()))
         .collect();
     ranges.sort_unstable_by_key(|range| (range.start, range.end));
-    // Two names of one function, or a name for a part of it.
+    // A second name of a function, or of a part of it.
     let mut end = 0;
     ranges.retain(|range| {
         let is_new = range.start >= end;

@@ -12,9 +12,9 @@ use object::{Object, ObjectSection};
 
 type Reader = EndianArcSlice<LittleEndian>;
 
-/// The standard library of Rust, in debug information: nobody looks for anything there.
+/// Path of Rust's standard library in debug information; results there are of no interest.
 const STANDARD_LIBRARY: &str = "/rustc/";
-/// What a name of Rust ends with: `::h` and a hash.
+/// Length of the end of a Rust name: `::h` and a hash.
 const HASH: usize = 19;
 
 /// The debug information of a program or library. Unreadable parts count as missing.
@@ -56,12 +56,12 @@ impl Source {
         self.context.is_none()
     }
 
-    /// Files and lines of a stretch of code, in the order of the code.
+    /// Files and lines of a range of code, in code order.
     pub(crate) fn within(&self, range: &Range<u64>) -> impl Iterator<Item = (Cow<'_, str>, u32)> {
         self.rows(range).map(|row| (row.file, row.line))
     }
 
-    /// The same with columns, each with the address of its code.
+    /// Like [`Self::within`], with columns and the address of each row's code.
     pub(crate) fn rows(&self, range: &Range<u64>) -> impl Iterator<Item = Row<'_>> {
         let context = self.context.as_ref();
         let rows = context
@@ -75,7 +75,7 @@ impl Source {
         })
     }
 
-    /// The symbols of the functions that the compiler has put into another one at this address.
+    /// Symbols of the functions inlined at this address.
     pub(crate) fn inlined(&self, address: u64) -> Vec<String> {
         let frames = self.context.as_ref().map(|context| context.find_frames(address));
         let Some(mut frames) = frames.and_then(|frames| frames.skip_all_loads().ok()) else {
@@ -86,13 +86,13 @@ impl Source {
             let name = frame.function.as_ref().and_then(|function| function.raw_name().ok());
             names.push(name.unwrap_or_default().into_owned());
         }
-        // The last one is the function that the others are in.
+        // The last one is the enclosing function.
         names.pop();
         names
     }
 
-    /// Where an instruction stands as its author would say it: in the function that was written, also if the compiler
-    /// has put that into another one; the innermost that is not of the standard library. None if nothing is known.
+    /// Source position of an instruction: the innermost function outside the standard library, inlined or not. None
+    /// if nothing is known.
     pub(crate) fn frame(&self, address: u64) -> Option<Frame> {
         let frames = self.context.as_ref()?.find_frames(address);
         let mut frames = frames.skip_all_loads().ok()?;
@@ -125,13 +125,13 @@ impl fmt::Debug for Source {
     }
 }
 
-/// The name of a function as it is written, from that of its symbol.
+/// Name of a function as written in the source, from its symbol.
 #[must_use]
 pub fn written(symbol: &str) -> String {
     without_hash(&addr2line::demangle_auto(symbol.into(), None)).to_owned()
 }
 
-/// The name of a function of Rust as it is written.
+/// Removes the hash from the name of a Rust function.
 fn without_hash(name: &str) -> &str {
     let Some(split) = name.len().checked_sub(HASH) else { return name };
     let is_hash = |end: &str| {
@@ -144,7 +144,7 @@ fn without_hash(name: &str) -> &str {
     }
 }
 
-/// Without `.` and `..`.
+/// Removes `.` and `..` from a path.
 fn plain(path: &str) -> Cow<'_, str> {
     if !path.contains("/.") {
         return Cow::Borrowed(path);

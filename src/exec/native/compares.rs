@@ -1,6 +1,5 @@
-//! Comparisons in machine code, for the comparison log of a program without instrumentation: its `cmp`
-//! instructions, the exclusive ors that stand for one, those of floating-point numbers, and its calls of functions that
-//! compare.
+//! Comparisons in machine code, for the comparison log of a program without instrumentation: `cmp` instructions,
+//! exclusive ors used as comparisons, floating-point comparisons, and calls of comparing functions.
 
 use iced_x86::{ConditionCode, FlowControl, Instruction, Mnemonic, OpKind, Register};
 
@@ -9,10 +8,10 @@ use crate::blocks::{Blocks, code};
 use crate::callees::{Call, Callees};
 use crate::lines::decoder;
 
-/// Bytes of `struct ffuzz_code_site` (`runtime/native/table.h`).
+/// Size of `struct ffuzz_code_site` (`runtime/native/table.h`).
 #[cfg(test)]
 const SITE: usize = 32;
-/// Instructions after a comparison in which its flags are looked for.
+/// Number of instructions after a comparison that are searched for a use of its flags.
 const NEAR: usize = 8;
 
 /// `enum ffuzz_comparison_kind`.
@@ -24,26 +23,26 @@ const MEMORY: u8 = 5;
 const TEXT: u8 = 6;
 const SEARCH: u8 = 7;
 
-/// One place.
+/// One comparison.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(super) struct CompareSite {
     pub(super) at: u64,
     length: u8,
-    /// Of an operand; of a call, how the function compares.
+    /// Size of an operand; for a call, the method of comparison.
     bytes: u8,
     kind: u8,
     sides: [Side; 2],
 }
 
-/// Where an operand is.
+/// Location of an operand.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub(super) struct Side {
     form: u8,
-    /// Numbers of registers, in the order of their encoding.
+    /// Register numbers, in encoding order.
     base: u8,
     index: u8,
     scale: u8,
-    /// The constant, or what is added; of [`ABSOLUTE`] an address of the file.
+    /// The constant, or the displacement; for [`ABSOLUTE`] an address of the file.
     value: i64,
 }
 
@@ -55,7 +54,7 @@ const INDIRECT: u8 = 3;
 const ABSOLUTE: u8 = 4;
 const ADDRESS: u8 = 5;
 const VECTOR: u8 = 6;
-/// Instead of a register.
+/// Stands for no register.
 const NONE: u8 = 255;
 /// `FFUZZ_SITE_XOR`.
 const XOR: u8 = 0x80;
@@ -63,10 +62,10 @@ const XOR: u8 = 0x80;
 const IGNORES_CASE: u8 = 0x80;
 
 impl CompareSite {
-    /// As the runtime has it, with the address first.
+    /// Size in the table of the runtime, with the address first.
     pub(super) const BYTES: usize = 32;
 
-    /// As the runtime reads it.
+    /// Writes it in the form that the runtime reads.
     pub(super) fn write(&self, byte: u8, out: &mut Vec<u8>) {
         out.extend((self.at as u32).to_le_bytes());
         out.extend([byte, self.length, self.bytes, self.kind]);
@@ -78,7 +77,7 @@ impl CompareSite {
         }
     }
 
-    /// As people call it.
+    /// Description for users.
     pub(super) fn what(&self) -> String {
         let sign = match self.kind {
             EQUAL => "==",
@@ -93,7 +92,7 @@ impl CompareSite {
     }
 }
 
-/// Those of the ranges of a file, by address.
+/// Comparisons in the ranges of a file, by address.
 pub(super) fn sites(file: &object::File<'_>, blocks: &Blocks) -> Vec<CompareSite> {
     let comparers = Callees::of(file, Comparer::of);
     let mut found = Vec::new();
@@ -131,8 +130,8 @@ fn compare(instruction: &Instruction, after: &[Instruction]) -> Option<CompareSi
     operands(instruction, kind(after)?, 0)
 }
 
-/// Of equal operands nothing is left, which compilers use for short blocks of memory: the parts are joined by `or`, and
-/// then compared with zero.
+/// Returns true if the xor is a comparison: its result is tested for zero, or or-ed with those of other xors, as
+/// compilers compare short blocks of memory.
 fn is_compared(xor: &Instruction, after: &[Instruction]) -> bool {
     let result = xor.op0_register();
     if xor.op0_kind() != OpKind::Register || result == xor.op1_register() {
@@ -172,7 +171,7 @@ fn operands(instruction: &Instruction, kind: u8, flags: u8) -> Option<CompareSit
     })
 }
 
-/// Of floating-point numbers. With itself a number is compared to see whether it is one.
+/// A floating-point comparison. One of a number with itself only tests for NaN, and is left out.
 fn numbers(instruction: &Instruction, bytes: u8) -> Option<CompareSite> {
     let side = |operand| match instruction.op_kind(operand) {
         OpKind::Register => {
@@ -193,7 +192,7 @@ fn numbers(instruction: &Instruction, bytes: u8) -> Option<CompareSite> {
     (sides[0] != sides[1]).then_some(site)
 }
 
-/// By the conditions that are asked of the flags; None: nobody asks.
+/// Kind of comparison, from the conditions that read the flags; None if none does.
 fn kind(after: &[Instruction]) -> Option<u8> {
     let mut kind = None;
     for instruction in after.iter().take(NEAR) {
@@ -205,7 +204,7 @@ fn kind(after: &[Instruction]) -> Option<u8> {
             }
             _ => Some(SIGNED),
         };
-        // Of two the order says more.
+        // If both are used, the order tells more.
         kind = kind.max(asked);
         let reads_carry = matches!(instruction.mnemonic(), Mnemonic::Sbb | Mnemonic::Adc);
         if reads_carry {
@@ -243,7 +242,7 @@ fn register(register: Register) -> Option<Side> {
     Some(Side { form, base: number(register)?, index: NONE, scale: 0, value: 0 })
 }
 
-/// None for what is addressed through a segment or by 32 bits.
+/// A memory operand; None if it uses a segment or 32-bit addressing.
 fn memory(instruction: &Instruction) -> Option<Side> {
     if matches!(instruction.segment_prefix(), Register::FS | Register::GS) {
         return None;
@@ -266,13 +265,13 @@ fn memory(instruction: &Instruction) -> Option<Side> {
     })
 }
 
-/// In the order of their encoding: rax, rcx, rdx, rbx, rsp …
+/// Number of a register in encoding order: rax, rcx, rdx, rbx, rsp …
 fn number(register: Register) -> Option<u8> {
     u8::try_from(register.full_register() as u32 - Register::RAX as u32).ok()
 }
 
 impl CompareSite {
-    /// A call, or a jump, to a function that compares.
+    /// A call of, or a jump to, a comparing function.
     fn call(instruction: &Instruction, call: Call<Comparer>) -> Self {
         let Call { callee: comparer, target, is_slot } = call;
         let form = if is_slot { ABSOLUTE } else { ADDRESS };

@@ -1,6 +1,6 @@
 //! Calls that domains count in a program without source: of functions that allocate, and of those that write. The
-//! runtime (`runtime/native/`) counts them under a key that it makes of the return address; here the same keys get
-//! their names.
+//! runtime (`runtime/native/`) counts them under keys derived from the return address; this module names the same
+//! keys.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -14,17 +14,17 @@ use crate::callees::Callees;
 use crate::lines::decoder;
 use crate::trace::Code;
 
-/// Tells the runtime which domains are wanted (`runtime/native/domains.h`).
+/// Variable that tells the runtime which domains to count (`runtime/native/domains.h`).
 pub(super) const ENV: &str = "FFUZZ_DOMAINS";
 
-/// A function whose calls count.
+/// A function whose calls are counted.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 struct Counted {
     name: &'static str,
     writes: bool,
 }
 
-/// Those of `runtime/native/allocations.c`.
+/// The functions of `runtime/native/allocations.c`.
 const ALLOCATIONS: [&str; 21] = [
     "malloc",
     "calloc",
@@ -49,7 +49,7 @@ const ALLOCATIONS: [&str; 21] = [
     "_ZnamSt11align_val_tRKSt9nothrow_t",
 ];
 
-/// Those of `runtime/native/writes.c`.
+/// The functions of `runtime/native/writes.c`.
 const WRITES: [&str; 36] = [
     "write",
     "pwrite",
@@ -104,7 +104,7 @@ impl Counted {
         }
     }
 
-    /// As people call it.
+    /// Name for users.
     fn what(self) -> &'static str {
         match self.name {
             name if name.starts_with("_Znwm") => "operator new",
@@ -116,12 +116,12 @@ impl Counted {
     }
 }
 
-/// What registers hold, as far as it leads to counted functions: programs call through pointers, such as `xmlMalloc`.
-/// Code is read from top to bottom, whatever its jumps: a wrong guess is a name too many.
+/// Register contents that lead to counted functions: programs call through pointers, such as `xmlMalloc`. Code is
+/// read from top to bottom, ignoring jumps: a wrong guess only adds a superfluous name.
 #[derive(Debug, Default)]
 struct Registers(HashMap<Register, Held>);
 
-/// The address of a function, or that of a variable with such an address.
+/// The address of a function, or of a variable that holds one.
 #[derive(Clone, Copy, Debug)]
 enum Held {
     Function(Counted),
@@ -176,7 +176,7 @@ impl Registers {
     }
 }
 
-/// The register of an operand that is a register, or memory at its address.
+/// The register of an operand that is a register, or memory at that register's address.
 fn pointer(instruction: &Instruction) -> Option<Register> {
     let is_plain =
         instruction.memory_index() == Register::None && instruction.memory_displacement64() == 0;
@@ -193,7 +193,7 @@ fn is_kept_by_calls(register: Register) -> bool {
     [RBX, RBP, R12, R13, R14, R15].contains(&register)
 }
 
-/// A call, by its address and the one to which it returns.
+/// A call: its address, and its return address.
 #[derive(Clone, Copy, Debug)]
 struct Place {
     at: u64,
@@ -214,7 +214,7 @@ pub(super) fn sites(path: &Path, domains: &[NativeDomain]) -> Vec<Site> {
     sites
 }
 
-/// A function that ends with a jump to one of ours returns to its caller: its calls count as well.
+/// Calls of counted functions in a file, including those of wrappers, which end with a jump to a counted function.
 fn calls(path: &Path, of: &Code) -> Vec<(Place, Counted)> {
     let Ok(bytes) = std::fs::read(path) else { return Vec::new() };
     let Ok(file) = object::File::parse(&*bytes) else { return Vec::new() };
@@ -249,7 +249,7 @@ fn calls(path: &Path, of: &Code) -> Vec<(Place, Counted)> {
             }
         }
     }
-    // Of wrappers of wrappers as well.
+    // Also find wrappers of wrappers.
     loop {
         let new = |(target, start): &(u64, u64)| {
             let counted = wrappers.get(target).filter(|_| !wrappers.contains_key(start))?;
@@ -266,7 +266,7 @@ fn calls(path: &Path, of: &Code) -> Vec<(Place, Counted)> {
     found
 }
 
-/// Of a file by its name (FNV-1a), so that keys stay what they are elsewhere.
+/// Identity of a file, from its name (FNV-1a), so that keys are the same elsewhere.
 pub(super) fn identity(path: &Path) -> u32 {
     let name = path.file_name().unwrap_or_default().as_encoded_bytes();
     name.iter().fold(0x811c_9dc5, |hash, byte| (hash ^ u32::from(*byte)).wrapping_mul(0x0100_0193))

@@ -1,5 +1,5 @@
-//! The entry of a file in the table, cached between starts: decoding a large program takes seconds, and each worker and
-//! each tool needs the entry.
+//! The entry of a file in the table. Entries are cached between starts, because decoding a large program takes
+//! seconds and each worker and tool needs it.
 
 use std::fs::{self, File};
 use std::io;
@@ -18,16 +18,16 @@ use crate::blocks::{Blocks, Known};
 use crate::lines::FileCounters;
 use crate::parts::hex;
 
-/// Words of the head: numbers of blocks, of sites, of edges, bytes of code, numbers of jumps and of fields.
+/// Number of header words: numbers of blocks, sites and edges, bytes of code, numbers of jumps and fields.
 const HEAD: usize = 6;
-/// Bytes before the body of a cached entry: its checksum, the head, and two words of [`Known`].
+/// Size of the data before the body of a cached entry: checksum, head, and two words of [`Known`].
 const BEFORE: usize = 20 + 4 * HEAD + 16;
 /// Minimum size of a cached file: decoding a smaller one is as quick as a lookup.
 const LEAST_KEPT: usize = 64 << 10;
-/// Maximum bytes of all cached entries.
+/// Maximum total size of the cached entries in bytes.
 const MOST_KEPT: u64 = 512 << 20;
 
-/// The entry of one file, as `runtime/native/table.h` has it, without what tells the file from others.
+/// Entry of one file in the form of `runtime/native/table.h`, without the file's identity.
 #[derive(Debug, Default, Eq, PartialEq)]
 pub(super) struct Entry {
     pub(super) head: [u32; HEAD],
@@ -72,7 +72,7 @@ impl Entry {
         Self { head, body, known }
     }
 
-    /// The blocks that have a counter of their own, and the comparisons, of which this is the first one's number.
+    /// The blocks with counters of their own, and the comparisons, numbered from `first`.
     pub(super) fn counters(&self, first: u32) -> FileCounters {
         let [count, sites, _, _, jumps, fields] = self.head.map(|number| number as usize);
         let address =
@@ -110,7 +110,7 @@ impl Entry {
         bytes
     }
 
-    /// Returns None if the bytes are damaged.
+    /// Parses a cached entry; None if it is damaged.
     fn from_bytes(mut bytes: Vec<u8>) -> Option<Self> {
         let (sum, rest) = bytes.split_first_chunk::<20>()?;
         if Sha1::digest(rest)[..] != sum[..] {
@@ -134,7 +134,7 @@ impl Entry {
 #[derive(Debug)]
 pub(super) struct Entries {
     folder: Option<PathBuf>,
-    /// Identifies this executable: another version must not read its entries.
+    /// Identifies this executable: other versions must not read its entries.
     version: String,
 }
 
@@ -157,13 +157,13 @@ impl Entries {
         name.update(content);
         let kept = folder.join(hex(&name.finalize()));
         if let Some(entry) = fs::read(&kept).ok().and_then(Entry::from_bytes) {
-            // `make_room` removes entries by their last use.
+            // `make_room` removes entries by their time of last use.
             let _ = File::open(&kept).and_then(|file| file.set_modified(SystemTime::now()));
             return Some(entry);
         }
         let entry = Entry::decoded(path, content, amount)?;
         let bytes = entry.to_bytes();
-        // Without room, the next start decodes again.
+        // If this fails, the next start decodes again.
         let _ = make_room(folder, bytes.len() as u64)
             .and_then(|()| ffuzz_assets::write(&kept, &bytes))
             .inspect_err(|_| drop(fs::remove_file(&kept)));
@@ -171,7 +171,7 @@ impl Entries {
     }
 }
 
-/// Length and time of the executable.
+/// Size and modification time of the executable.
 fn own_version() -> Option<String> {
     let own = fs::metadata("/proc/self/exe").ok()?;
     let changed = own.modified().ok()?.duration_since(SystemTime::UNIX_EPOCH).ok()?;
@@ -226,7 +226,7 @@ mod tests {
             let again = entries(folder.path()).entry(&path, &content, Amount::Hits).unwrap();
             assert_eq!((again, found().as_ref()), (found().unwrap(), Some(&made)));
         }
-        // Another way to count, another program: another entry.
+        // Another way to count, or another version of the program, makes another entry.
         entries(folder.path()).entry(&path, &content, Amount::Executions).unwrap();
         let other = Entries { version: "2".into(), ..entries(folder.path()) };
         other.entry(&path, &content, Amount::Hits).unwrap();

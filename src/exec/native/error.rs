@@ -1,11 +1,11 @@
-//! Why a program without instrumentation cannot be fuzzed with breakpoints.
+//! Errors of programs without instrumentation that cannot be fuzzed with breakpoints.
 
 use std::io;
 use std::path::PathBuf;
 
 use miette::Diagnostic;
 
-/// Why `-Q` cannot run a program.
+/// Reason why `-Q` cannot run a program.
 #[derive(Debug, thiserror::Error, Diagnostic)]
 pub enum NativeError {
     #[error("-Q is for programs without instrumentation, and this one is instrumented")]
@@ -67,7 +67,7 @@ pub enum NativeError {
 }
 
 impl NativeError {
-    /// Why the target needs an emulator, if that is no obstacle for one.
+    /// Reason to use an emulator; None if the error also applies to emulators.
     pub(crate) fn calls_for_emulator(&self) -> Option<&'static str> {
         match self {
             Self::Machine => Some("it is no program for x86-64 with 64 bits"),

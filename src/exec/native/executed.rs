@@ -1,4 +1,5 @@
-//! Names of the keys of `perf` in a program without source: the blocks whose executions its copies count.
+//! Names of the keys of `perf` in a program without source: blocks whose executions are counted in
+//! copies.
 
 use std::path::Path;
 
@@ -8,7 +9,7 @@ use ffuzz_engine::domain::Site;
 use super::counted::{identity, key};
 use crate::trace::Code;
 
-/// The keys of a file. A function without a copy has none.
+/// Keys of a file. Functions without a copy have none.
 pub(super) fn sites(path: &Path) -> Vec<Site> {
     let Some(code) = Code::decoded(path) else { return Vec::new() };
     let (identity, blocks) = (identity(path), code.blocks());

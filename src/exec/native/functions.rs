@@ -1,4 +1,4 @@
-//! Functions that compare, by their names.
+//! Functions that compare, by name.
 
 /// `enum ffuzz_comparer`.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -13,7 +13,7 @@ pub(super) enum Form {
     Strings,
 }
 
-/// How a function compares.
+/// Method by which a function compares.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(super) struct Comparer {
     pub(super) form: Form,

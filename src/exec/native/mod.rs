@@ -1,9 +1,9 @@
 //! Programs without instrumentation: a breakpoint at the start of each basic block (`-Q`).
 //!
-//! The runtime of `ffuzz-cc` is loaded into the program as a library (`LD_PRELOAD`), with the blocks of the
-//! chosen files as a table (`runtime/native/`). From then on the program is a target like any other: fork
-//! server, channel, snapshots. A breakpoint counts its block and removes itself; a process that is restored
-//! after each run keeps those of unknown blocks alone, so a run that shows nothing new meets none.
+//! The runtime of `ffuzz-cc` is preloaded into the program (`LD_PRELOAD`), with a table of the blocks of the chosen
+//! files (`runtime/native/`). The program is then an ordinary target with fork server, channel and snapshots. A
+//! breakpoint counts its block and removes itself; a process that is restored after each run keeps only the
+//! breakpoints of unknown blocks, so a run that shows nothing new hits none.
 
 mod compares;
 mod counted;
@@ -40,13 +40,13 @@ use ffuzz_engine::domain::Site;
 
 /// Descriptor of the table in the target, below that of the channel.
 pub(super) const TABLE_FD: i32 = channel::TARGET_FD - 1;
-/// Names it (`runtime/native/table.h`).
+/// Variable that announces the table (`runtime/native/table.h`).
 pub(super) const TABLE_ENV: &str = "FFUZZ_BLOCKS";
 
-/// Files that are named to the user.
+/// Maximum number of files named to the user.
 const MOST_NAMED: usize = 4;
 
-/// What a program without instrumentation is started with.
+/// Resources with which a program without instrumentation starts.
 #[derive(Debug)]
 pub(super) struct Native {
     preload: Preload,
@@ -55,7 +55,7 @@ pub(super) struct Native {
     blocks: usize,
     compared: Vec<Compared>,
     entries: Entries,
-    /// That the runtime counts for.
+    /// Domains that the runtime counts.
     domains: Vec<NativeDomain>,
 }
 
@@ -64,11 +64,11 @@ pub(super) struct Native {
 struct Compared {
     path: PathBuf,
     version: Version,
-    /// Number of the first one.
+    /// Number of its first comparison.
     first: u32,
 }
 
-/// Tells whether a file is still the one that was read.
+/// Identifies the version of a file, to detect a change.
 #[derive(Debug, Eq, PartialEq)]
 struct Version {
     device: u64,
@@ -117,7 +117,7 @@ impl Native {
         if is_empty {
             return Err(NativeError::NoSuchModule { names: objects.names() }.into());
         }
-        // With `--native` a campaign says whether its seeds reach any block.
+        // With `--native`, the campaign reports whether its seeds reach any block.
         let is_blind = native.engine == NativeEngine::Any && known.is_little();
         if table.blocks() == 0 || is_blind {
             return Err(NativeError::NoBlocks.into());
@@ -129,7 +129,7 @@ impl Native {
         Ok(Self { preload, table, blocks, compared, entries, domains: native.domains.clone() })
     }
 
-    /// One line for the user.
+    /// Introduces the files to the user in one line.
     pub(super) fn introduction(&self) -> String {
         let name = |file: &Compared| file.path.file_name().map(|name| name.display().to_string());
         let names: Vec<String> = self.compared.iter().filter_map(name).collect();
@@ -149,8 +149,8 @@ impl Native {
         self.compared.iter().map(|file| file.path.clone()).collect()
     }
 
-    /// Refuses to start the program again with files that the table is not of: blocks are numbered by their place in
-    /// it, so those of a new file would be taken for others.
+    /// Refuses to restart the program if its files have changed: blocks are numbered by their place in the table, so
+    /// those of a new file would be mistaken for others.
     pub(super) fn check_files(&self) -> Result<(), NativeError> {
         let is_same = |file: &&Compared| {
             fs::metadata(&file.path).is_ok_and(|data| Version::of(&data) == file.version)
@@ -163,7 +163,7 @@ impl Native {
         self.table.as_fd()
     }
 
-    /// The places of comparisons: `FILE+OFFSET` unless there is debug information, and the function.
+    /// Comparison sites: file and line, or `FILE+OFFSET` without debug information, and the function.
     pub(super) fn sites(&self) -> Vec<Site> {
         let of_file = |compared: &Compared| {
             if is_language(&compared.path) {
@@ -180,19 +180,19 @@ impl Native {
         self.compared.iter().filter_map(of_file).flatten().collect()
     }
 
-    /// The counters of a file that was chosen; None of another file.
+    /// Counters of a chosen file; None for another file.
     pub(super) fn counters(&self, path: &Path) -> Option<FileCounters> {
         let file = self.compared.iter().find(|file| file.path == path)?;
         let entry = self.entries.entry(path, &fs::read(path).ok()?, Amount::of(&self.domains))?;
         Some(entry.counters(file.first))
     }
 
-    /// Domains are about executions of blocks.
+    /// Returns true if domains need the executions of blocks.
     pub(super) fn counts_blocks(&self) -> bool {
         Amount::of(&self.domains) == Amount::Executions
     }
 
-    /// The places that domains count, likewise.
+    /// Sites that domains count, in the same form.
     pub(super) fn counted_sites(&self) -> Vec<Site> {
         if self.domains.is_empty() {
             return Vec::new();
@@ -207,7 +207,7 @@ impl Native {
         sites
     }
 
-    /// What is to be set in the environment of a target that gets these variables.
+    /// Variables to set for a target that gets the environment `env`.
     pub(super) fn variables(
         &self,
         env: &[(OsString, Option<OsString>)],
@@ -222,7 +222,7 @@ impl Native {
     }
 }
 
-/// Refuses programs for which a heap of ours makes no difference.
+/// Refuses programs on which our heap has no effect.
 pub(super) fn check_guarded(program: &Path, traits: Traits) -> Result<(), NativeError> {
     match () {
         () if traits.sanitizer => Err(NativeError::HeapOfSanitizer),
@@ -236,7 +236,7 @@ pub(super) fn check_guarded(program: &Path, traits: Traits) -> Result<(), Native
     }
 }
 
-/// Refuses programs into which nothing can be loaded, or that cannot have breakpoints.
+/// Refuses programs that cannot preload a library or cannot have breakpoints.
 fn check(program: &Path, kin: Kin) -> Result<(), NativeError> {
     if kin == Kin::Go {
         return Err(NativeError::Go);
@@ -254,17 +254,17 @@ fn check(program: &Path, kin: Kin) -> Result<(), NativeError> {
     Ok(())
 }
 
-/// How a file's blocks are counted.
+/// Numbers of counted blocks and edges of a file.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Copied {
-    /// By the copies of their functions, not by breakpoints.
+    /// Blocks counted by copies of their functions, not by breakpoints.
     pub blocks: usize,
-    /// That the copies count as well.
+    /// Edges that the copies count in addition.
     pub edges: usize,
 }
 
 impl Copied {
-    /// Of the blocks of this file. The language runtime has no copies.
+    /// Counts those of a file with these `blocks`. The language runtime has no copies.
     #[must_use]
     pub fn of(path: &Path, blocks: &Blocks) -> Self {
         let Ok(bytes) = fs::read(path) else { return Self::default() };
@@ -278,7 +278,7 @@ impl Copied {
     }
 }
 
-/// The language runtime compares and jumps for everybody, and the handler of a breakpoint calls it.
+/// Returns true for the language runtime: all code uses its comparisons and jumps, and breakpoint handlers call it.
 fn is_language(path: &Path) -> bool {
     is_runtime(&path.file_name().unwrap_or_default().to_string_lossy())
 }

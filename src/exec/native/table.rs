@@ -1,4 +1,5 @@
-//! The blocks of the chosen files as the preloaded runtime reads them (`runtime/native/table.h`).
+//! The blocks of the chosen files, in the form that the preloaded runtime reads
+//! (`runtime/native/table.h`).
 
 use std::io::{self, Write};
 use std::os::fd::OwnedFd;
@@ -13,7 +14,7 @@ const MAGIC: u32 = u32::from_le_bytes(*b"FFBK");
 /// Bytes of the header.
 const HEADER: usize = 16;
 
-/// What tells a file from others: in this process, and anywhere.
+/// Identity of a file, in this process and elsewhere.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct FileId {
     pub(super) device: u64,
@@ -21,13 +22,13 @@ pub(super) struct FileId {
     pub(super) identity: u32,
 }
 
-/// A table that grows by files.
+/// A table to which files are added.
 #[derive(Debug)]
 pub(super) struct Table {
     bytes: Vec<u8>,
     files: u32,
     blocks: usize,
-    /// Number of the next site of a comparison.
+    /// Number of the next comparison site.
     sites: u32,
 }
 
@@ -40,14 +41,14 @@ impl Default for Table {
 }
 
 impl Table {
-    /// For copies that count this.
+    /// Creates the table for copies that count this `amount`.
     pub(super) fn counting(amount: Amount) -> Self {
         let mut table = Self::default();
         table.bytes[8] = u8::from(amount == Amount::Executions);
         table
     }
 
-    /// A file without blocks is left out. Returns the number of its first site.
+    /// Adds a file, unless it has no blocks. Returns the number of its first site.
     pub(super) fn add(&mut self, entry: &Entry, id: FileId) -> u32 {
         let first = self.sites;
         let [blocks, sites, edges, code, jumps, fields] = entry.head;
@@ -74,7 +75,7 @@ impl Table {
         &self.bytes
     }
 
-    /// As a file in memory that the target inherits.
+    /// Copies the table into an anonymous file that the target inherits.
     pub(super) fn share(&self) -> io::Result<OwnedFd> {
         let fd = memory::memfd(c"ffuzz-blocks", 0)?;
         let mut file = std::fs::File::from(fd);
@@ -83,7 +84,7 @@ impl Table {
     }
 }
 
-/// What the file has in memory at this address.
+/// Byte of the file's memory image at this address.
 pub(super) fn byte_at(file: &object::File<'_>, address: u64) -> Option<u8> {
     let mut segments = file.segments();
     let segment = segments

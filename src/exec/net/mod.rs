@@ -26,16 +26,16 @@ pub use record::{RecordError, Recording};
 pub use session::{Event, Session};
 pub(super) use transcript::{TRANSCRIPT_ENV, TRANSCRIPT_FD, Transcript};
 
-/// What the target finds the value of `--net` in.
+/// Environment variable with the value of `--net`.
 const VARIABLE: &str = "FFUZZ_NET";
-/// The expression that tells answers apart.
+/// Environment variable with the expression that distinguishes answers.
 const ANSWERS: &str = "FFUZZ_NET_ANSWERS";
-/// And the program that is meant: not a debugger that starts it.
+/// Environment variable with the program to serve, so that a debugger that starts it is left alone.
 const PROGRAM: &str = "FFUZZ_NET_PROGRAM";
-/// A server may take some time to start.
+/// Minimum time limit of the first session, because a server may start slowly.
 const LEAST: Duration = Duration::from_secs(5);
 
-/// Why the inputs of a program cannot come over a socket.
+/// Reason why the inputs of a program cannot come over a socket.
 #[derive(Debug, thiserror::Error, Diagnostic)]
 pub enum StandInError {
     #[error("--net loads a library into the target, which is linked statically")]
@@ -60,7 +60,7 @@ pub enum StandInError {
     File,
 }
 
-/// The library for a target.
+/// The library that replaces the network in a target.
 #[derive(Debug)]
 pub(super) struct StandIn {
     preload: Preload,
@@ -89,7 +89,7 @@ impl StandIn {
         Ok(Self { preload: Preload::open(&options.places, NET)?, options: net.clone(), program })
     }
 
-    /// Adds what every process of the target needs.
+    /// Adds the variables that every process of the target needs.
     pub(super) fn add(&self, env: &mut Vec<(OsString, Option<OsString>)>) {
         let (name, value) = self.preload.variable(env);
         env.push((name, Some(value)));
@@ -101,8 +101,8 @@ impl StandIn {
     }
 }
 
-/// Runs the program of `options` once with a seed, as by hand, and describes what its session was like. None: it is no
-/// program with a socket, or it cannot be run. `file` is a file for the input, `timeout` that of a run.
+/// Runs the program of `options` once with a seed, as by hand, and describes its session. None if the
+/// program uses no socket or cannot run. `file` is the input file, `timeout` that of a run.
 pub(super) fn first_session(
     options: &TargetOptions,
     seed: &[u8],

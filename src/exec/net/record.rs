@@ -1,4 +1,4 @@
-//! A session with a real peer, whose messages are written down (`runtime/net/record.c`).
+//! Records the messages of a session with a real peer (`runtime/net/record.c`).
 
 use std::fs::{self, File};
 use std::io::{self, ErrorKind};
@@ -11,12 +11,13 @@ use miette::Diagnostic;
 
 use ffuzz_config::net::{NetOptions, Protocol, Side};
 
-/// Its descriptors in the target, and the variable that announces them. Mirrors `runtime/net/kernel.h`.
+/// Descriptors of a recording in the target, and the variable that announces them. Mirrors
+/// `runtime/net/kernel.h`.
 const REAL_FD: i32 = 176;
 const RECORD_FD: i32 = 177;
 pub(crate) const RECORD_ENV: &str = "FFUZZ_NET_RECORD";
 
-/// Why no session can be recorded.
+/// Reason why a session cannot be recorded.
 #[derive(Debug, thiserror::Error, Diagnostic)]
 pub enum RecordError {
     #[error("{} cannot be written: {source}", path.display())]
@@ -35,19 +36,20 @@ fn remedy(source: &io::Error) -> &'static str {
     }
 }
 
-/// A file for the messages, and for a server the socket of the kernel that clients come to: the target's own is memory.
+/// The file for the messages and, for a server, a kernel socket for its clients: the target's own
+/// socket is only memory.
 #[derive(Debug)]
 pub struct Recording {
     file: File,
     socket: Option<OwnedFd>,
-    /// Where clients find it; of a target that is a client, empty.
+    /// Address for clients; empty if the target is a client.
     place: String,
-    /// Of a local socket: it goes with the recording.
+    /// Path of a local socket, removed with the recording.
     path: Option<PathBuf>,
 }
 
 impl Recording {
-    /// Opens both, the socket on the loopback. A file that is there stays as it is.
+    /// Creates the file, and opens the socket on the loopback. An existing file is not overwritten.
     pub fn open(net: &NetOptions, path: &Path) -> Result<Self, RecordError> {
         let file = File::create_new(path)
             .map_err(|source| RecordError::File { path: path.into(), source })?;
@@ -79,7 +81,7 @@ impl Recording {
         }
     }
 
-    /// Where clients find the target; empty if it is a client itself.
+    /// Address of the target for clients; empty if it is a client itself.
     #[must_use]
     pub fn place(&self) -> &str {
         &self.place

@@ -1,4 +1,4 @@
-//! What a session was like, and what is to be told of it.
+//! Events of a session, and their description for the user.
 
 use std::fmt;
 
@@ -6,10 +6,10 @@ use ffuzz_config::net::{NetOptions, Protocol, Side};
 use ffuzz_engine::executor::{ExitKind, FirstSession};
 use ffuzz_engine::messages;
 
-/// Something that the target did with its sockets.
+/// An action of the target on its sockets.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub enum Event {
-    /// It waits for clients; of datagrams, it is bound to a port.
+    /// The target listens for clients; with datagrams, it is bound to a port.
     Listens {
         protocol: Protocol,
         port: u16,
@@ -23,17 +23,17 @@ pub enum Event {
         port: u16,
         path: String,
     },
-    /// As a client it is connected to the fuzzer.
+    /// As a client, the target is connected to the fuzzer.
     Opened {
         connection: u8,
         port: u16,
     },
-    /// A message, or a part of one, was received.
+    /// The target received a message or a part of one.
     Taken {
         connection: u8,
         bytes: Vec<u8>,
     },
-    /// What one call has sent.
+    /// Bytes sent by one call.
     Answer {
         connection: u8,
         bytes: Vec<u8>,
@@ -44,28 +44,28 @@ pub enum Event {
     Closed {
         connection: u8,
     },
-    /// Something that there is no stand-in for.
+    /// A call that the replaced network does not support.
     Refused {
         what: String,
     },
-    /// The run is over, because the target waits in this call for what cannot come.
+    /// The run ends because the target waits in this call for input that cannot come.
     RunEnds {
         call: String,
     },
-    /// Two answers that follow each other, as the domain `answers` has them, and its key.
+    /// Two consecutive answers, in the form of the domain `answers`, with their key.
     Answers {
         key: u16,
         pair: String,
     },
 }
 
-/// The events of one run, in their order.
+/// The events of one run, in order.
 #[derive(Clone, Debug, Default)]
 pub struct Session {
     pub events: Vec<Event>,
 }
 
-/// How a socket is named in messages.
+/// Name of a socket in messages.
 fn place(protocol: Protocol, port: u16, path: &str) -> String {
     match protocol {
         Protocol::Tcp => format!("TCP port {port}"),
@@ -80,7 +80,7 @@ fn option(protocol: Protocol, side: Side, port: u16, path: &str) -> String {
     NetOptions { side, protocol, port, path, answers: None }.to_string()
 }
 
-/// One line for each event that is seen on the wire: `>` what the target receives, `<` what it sends.
+/// Prints one line for each event on the wire: `>` for received bytes, `<` for sent ones.
 impl fmt::Display for Session {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for event in &self.events {
@@ -111,7 +111,7 @@ impl fmt::Display for Session {
 }
 
 impl Session {
-    /// Pairs of answers that follow each other, with their keys in the domain `answers`.
+    /// Pairs of consecutive answers, with their keys in the domain `answers`.
     pub fn answer_pairs(&self) -> impl Iterator<Item = (u16, &str)> {
         self.events.iter().filter_map(|event| match event {
             Event::Answers { key, pair } => Some((*key, &**pair)),
@@ -123,7 +123,7 @@ impl Session {
         self.events.iter().any(is_it)
     }
 
-    /// Number of messages of this input that were taken whole, and of all.
+    /// Number of messages of this input that were received completely, and number of all its messages.
     fn taken(&self, input: &[u8]) -> (usize, usize) {
         let mut bytes = [0; messages::CONNECTIONS as usize];
         let mut slots: Vec<u8> = Vec::new();
@@ -134,7 +134,7 @@ impl Session {
         }
         let (mut whole, mut all) = (0, 0);
         for message in messages::messages(input) {
-            // The target counts connections in the order in which the input names them.
+            // The target numbers connections in the order in which the input names them.
             let slot = slots.iter().position(|number| *number == message.connection);
             let slot = slot.unwrap_or_else(|| {
                 slots.push(message.connection);
@@ -148,7 +148,7 @@ impl Session {
         (whole, all)
     }
 
-    /// Number of times that the target has answered: what it sends between two receives is one answer.
+    /// Number of the target's answers: all data sent between two receives is one answer.
     fn answers(&self) -> usize {
         let talk = self.events.iter().filter_map(|event| match event {
             Event::Answer { .. } => Some(true),
@@ -195,7 +195,7 @@ impl Session {
         )
     }
 
-    /// A listener that is opened when the session has begun.
+    /// A listener that is opened after the session has begun.
     fn second_place(&self) -> Option<String> {
         let is_start =
             |event: &Event| matches!(event, Event::Accepted { .. } | Event::Opened { .. });
@@ -210,7 +210,7 @@ impl Session {
         })
     }
 
-    /// Why there was no session, and what helps.
+    /// Reason for a missing session, and the remedy.
     fn obstacle(&self, net: &NetOptions, exit: ExitKind) -> Option<(String, String)> {
         if self.any(|event| matches!(event, Event::Taken { .. })) {
             return None;
@@ -245,13 +245,13 @@ impl Session {
         Some((line, "start it by hand; AFL_DEBUG_CHILD=1 shows its output".into()))
     }
 
-    /// The target has a connection; a server of datagrams has its socket.
+    /// Returns true if the target has a connection or, as a server of datagrams, its socket.
     fn has_begun(&self, net: &NetOptions) -> bool {
         self.any(|event| matches!(event, Event::Accepted { .. } | Event::Opened { .. }))
             || (net.protocol == Protocol::Udp && net.side == Side::Server && self.has_place(net))
     }
 
-    /// The socket that the option means was opened.
+    /// Returns true if the socket of the option was opened.
     fn has_place(&self, net: &NetOptions) -> bool {
         self.any(|event| match (event, net.side) {
             (Event::Listens { protocol, port, path }, Side::Server)
@@ -264,7 +264,7 @@ impl Session {
         })
     }
 
-    /// The first other one, and the option that means it.
+    /// The first other socket, and the option that selects it.
     fn other_place(&self, net: &NetOptions) -> Option<(String, String)> {
         self.events.iter().find_map(|event| match (event, net.side) {
             (Event::Listens { protocol, port, path }, side @ Side::Server)

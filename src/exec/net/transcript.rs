@@ -10,23 +10,24 @@ use nix::sys::memfd::{MFdFlags, memfd_create};
 use super::session::{Event, Session};
 use ffuzz_config::net::Protocol;
 
-/// Its descriptor in the target, and the variable that announces it. Mirrors `runtime/net/kernel.h`.
+/// Descriptor of the transcript in the target, and the variable that announces it. Mirrors
+/// `runtime/net/kernel.h`.
 pub(crate) const TRANSCRIPT_FD: i32 = 179;
 pub(crate) const TRANSCRIPT_ENV: &str = "FFUZZ_NET_TRANSCRIPT";
 
-/// Bytes that are read of it.
+/// Maximum number of bytes read from a transcript.
 const MOST: usize = 16 << 20;
-/// Bytes before the text of a record (`struct net_record` of `runtime/net/transcript.h`).
+/// Size of a record's header (`struct net_record` of `runtime/net/transcript.h`).
 const HEAD: usize = 8;
 
-/// What is written down of one run.
+/// Transcript of one run.
 #[derive(Debug)]
 pub(crate) struct Transcript {
     file: File,
 }
 
 impl Transcript {
-    /// For one run.
+    /// Creates the file for one run.
     pub(crate) fn new() -> io::Result<Self> {
         let file = memfd_create(c"ffuzz-transcript", MFdFlags::MFD_CLOEXEC)?;
         Ok(Self { file: file.into() })
@@ -36,7 +37,7 @@ impl Transcript {
         self.file.as_fd()
     }
 
-    /// What the run has shown. The target may have written anything there.
+    /// Parses the transcript. The content is untrusted: the target can write to it.
     pub(crate) fn session(&self) -> Session {
         let length = self.file.metadata().map_or(0, |data| data.len());
         let mut bytes = vec![0; usize::try_from(length).unwrap_or(MOST).min(MOST)];
@@ -60,7 +61,7 @@ fn parse(mut bytes: &[u8]) -> Vec<Event> {
     events
 }
 
-/// `enum net_event`; None: there is no such event.
+/// Decodes `enum net_event`; None for an unknown kind.
 fn event(kind: u8, connection: u8, port: u16, text: &[u8]) -> Option<Event> {
     let word = || String::from_utf8_lossy(text).escape_debug().to_string();
     let protocol = || match connection {

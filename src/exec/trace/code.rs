@@ -1,4 +1,4 @@
-//! What is known of a file whose code is mapped in a process: its blocks, and the function and line of each.
+//! Code of a file that is mapped in a process: its blocks, and the function and line of each.
 
 use std::cell::OnceCell;
 use std::collections::{BTreeMap, BTreeSet};
@@ -13,18 +13,18 @@ use crate::blocks::Blocks;
 use crate::lines::{Covered, LineFacts, LineMap, Source};
 use ffuzz_engine::domain::Site;
 
-/// Called by the loader when it has loaded code or is about to (its interface for debuggers).
+/// Function that the loader calls before and after it loads code (its interface for debuggers).
 const LOADED: &str = "_dl_debug_state";
-/// Larger files are not read.
+/// Maximum size of a file.
 const LARGEST: u64 = 2 << 30;
 
 /// A program or a shared library.
 #[derive(Debug)]
 pub struct Code {
     pub path: PathBuf,
-    /// Of the file.
+    /// File name without the path.
     pub name: String,
-    /// Where the loader has its function [`LOADED`].
+    /// Address of [`LOADED`], if the file is the loader.
     pub(super) notice: Option<u64>,
     segments: Vec<Segment>,
     /// Lowest address of the file.
@@ -34,16 +34,16 @@ pub struct Code {
     source: OnceCell<Source>,
 }
 
-/// What of a file is traced.
+/// Blocks of a file to trace.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(super) enum Wanted {
     Nothing,
-    /// The places of its counters, if it has some.
+    /// The blocks with counters of `ffuzz-cc`, if there are any.
     Counters,
     Blocks,
 }
 
-/// Part of the file with code.
+/// A segment with code.
 #[derive(Clone, Copy, Debug)]
 struct Segment {
     offset: u64,
@@ -51,20 +51,20 @@ struct Segment {
     size: u64,
 }
 
-/// A block in words.
+/// Readable description of a block.
 #[derive(Clone, Debug, Eq, Ord, PartialEq, PartialOrd)]
 pub struct Spot {
-    /// From the beginning of the file as it is mapped.
+    /// Offset from the beginning of the mapped file.
     pub offset: u64,
-    /// `sub_OFFSET` if the file has no symbol for it; empty if nothing is known.
+    /// Function name; `sub_OFFSET` if no symbol covers it, empty if unknown.
     pub function: String,
-    /// Empty without debug information, and `line` is 0.
+    /// Source file; empty without debug information, and `line` is 0.
     pub file: String,
     pub line: u32,
 }
 
 impl Code {
-    /// None if it is no ELF file for this machine.
+    /// Reads a file; None if it is not an ELF file for this machine.
     pub(super) fn read(path: &Path, wanted: impl FnOnce(&Self) -> Wanted) -> Option<Self> {
         let data = fs::metadata(path).ok()?;
         if !data.is_file() || data.len() > LARGEST {
@@ -94,7 +94,7 @@ impl Code {
         Some(code)
     }
 
-    /// Its blocks by its machine code, whatever counters it has. None if it is no ELF file.
+    /// Finds the blocks by decoding the machine code, ignoring counters. None if the file is not ELF.
     #[must_use]
     pub fn decoded(path: &Path) -> Option<Self> {
         let mut code = Self::read(path, |_| Wanted::Nothing)?;
@@ -111,13 +111,13 @@ impl Code {
         &self.blocks
     }
 
-    /// The file is a loader of programs.
+    /// Returns true if the file is a dynamic loader.
     #[must_use]
     pub(crate) fn is_loader(&self) -> bool {
         self.notice.is_some()
     }
 
-    /// Its blocks are the places of counters.
+    /// Returns true if the blocks are those of counters.
     #[must_use]
     pub fn is_counted(&self) -> bool {
         !self.blocks.counters.is_empty()
@@ -135,7 +135,7 @@ impl Code {
         self.blocks.counters.get(block).map(|number| *number as usize)
     }
 
-    /// What to add to the file's addresses, for a mapping that begins with this offset.
+    /// Difference between mapped addresses and those of the file, for a mapping at `start` of this file `offset`.
     pub(super) fn bias(&self, start: u64, offset: u64) -> Option<u64> {
         let holds = |segment: &&Segment| {
             segment.offset & !0xfff <= offset && offset < segment.offset + segment.size
@@ -157,13 +157,13 @@ impl Code {
         self.offset_of(self.address(block))
     }
 
-    /// The same of any address of the file.
+    /// Offset of any address of the file, see [`Spot::offset`].
     #[must_use]
     pub fn offset_of(&self, address: u64) -> u64 {
         address.wrapping_sub(self.lowest)
     }
 
-    /// Reads the debug information when it is called for the first time.
+    /// Describes a block. The first call reads the debug information.
     #[must_use]
     pub fn spot(&self, block: usize) -> Spot {
         let address = self.address(block);
@@ -171,7 +171,7 @@ impl Code {
         Spot { offset: self.offset(block), function: self.function(address), file, line }
     }
 
-    /// The name of a key that stands for an address: its file and line, without debug information `NAME+0xOFFSET`.
+    /// Names a key that stands for an address: by file and line, or without debug information by `NAME+0xOFFSET`.
     #[must_use]
     pub(crate) fn site(&self, domain: &str, key: u32, address: u64, what: &str) -> Site {
         let offset = || format!("{}+{:#x}", self.name, self.offset_of(address));
@@ -188,7 +188,7 @@ impl Code {
         }
     }
 
-    /// The lines that a run of these blocks reaches, in files by their full names.
+    /// Lines that these blocks reach, with full file names.
     #[must_use]
     pub fn lines(&self, blocks: &BTreeSet<u32>) -> BTreeSet<(String, u32)> {
         if self.is_counted() {
@@ -203,7 +203,7 @@ impl Code {
         blocks.iter().flat_map(lines).collect()
     }
 
-    /// The compiler counts only blocks from which the others follow.
+    /// Lines reached by counted blocks, whose counters also imply those of other blocks.
     fn counted_lines(&self, blocks: &BTreeSet<u32>) -> Option<BTreeSet<(String, u32)>> {
         let mut map = LineMap::read(&self.path, None).and_then(LineMap::with_lines).ok()?;
         let mut counters = vec![0; map.counters()];
@@ -220,7 +220,7 @@ impl Code {
         Some(covered.files.into_iter().flat_map(of_file).collect())
     }
 
-    /// A block ends where the next one begins, or with its function.
+    /// Address range of a block, which ends where the next one or the end of its function comes first.
     fn range(&self, block: usize) -> Range<u64> {
         let start = self.address(block);
         let function = self.function_at(start).map_or(u64::MAX, |(range, _)| range.end);
@@ -281,7 +281,7 @@ fn notice(file: &object::File<'_>) -> Option<u64> {
     Some(symbol.address()).filter(|address| *address > 0)
 }
 
-/// Those of the table of symbols, or of what the file exports if it is stripped.
+/// Functions from the symbol table, or from the exports of a stripped file.
 fn functions(file: &object::File<'_>) -> Vec<(Range<u64>, String)> {
     let named = |symbol: object::Symbol<'_, '_>| {
         let range = symbol.address()..symbol.address().checked_add(symbol.size())?;
@@ -291,13 +291,13 @@ fn functions(file: &object::File<'_>) -> Vec<(Range<u64>, String)> {
     };
     let mut found: Vec<_> =
         file.symbols().chain(file.dynamic_symbols()).filter_map(named).collect();
-    // Of several names of a function the first one is as good as any.
+    // Sorted, so that the first name of a function is kept.
     found.sort_unstable_by(|(a, one), (b, other)| (a.start, one).cmp(&(b.start, other)));
     found.dedup_by_key(|(range, _)| range.start);
     found
 }
 
-/// Names come from the target.
+/// Removes control characters, because names come from the target.
 fn clean(name: &str) -> String {
     name.chars().filter(|letter| !letter.is_control()).collect()
 }

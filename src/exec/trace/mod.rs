@@ -1,12 +1,12 @@
-//! What one run executes: the blocks that it reaches, in their order, in every thread and child.
+//! Records the blocks that one run executes, in order, in every thread and child.
 //!
-//! Breakpoints at the beginnings of the blocks (`blocks`) stop the process; no other build is needed. The
-//! places of a file that the loader maps later are armed as soon as the loader announces it.
+//! Breakpoints at the starts of the blocks (`blocks`) stop the process; no other build is needed. Files that are
+//! loaded later get their breakpoints when the loader announces them.
 //!
-//! [`Fresh`] runs the process, so delivery, limits and mutators are those of every other run. `sys::breakpoints` stops
-//! it at the places that a [`Watcher`] names, and asks it again whenever the loader announces new code
-//! (`_dl_debug_state`). `choice` says which files are meant, `objects` which ones the loader puts into a process,
-//! `callees` what their calls lead to.
+//! [`Fresh`] runs the process, so delivery, limits and mutators are the same as in every other run.
+//! `sys::breakpoints` stops the process at the places that a [`Watcher`] names, and queries it again when the loader
+//! announces new code (`_dl_debug_state`). `choice` selects the files, `objects` lists those that the loader maps
+//! into a process, and `callees` resolves their calls.
 
 mod code;
 
@@ -23,9 +23,9 @@ use ffuzz_engine::executor::ExitKind;
 use ffuzz_sys::breakpoints::{self, Next, Place, Watcher};
 use ffuzz_sys::listen::Limit;
 
-/// Most steps of a run: 64 MB.
+/// Maximum number of recorded steps of a run: 64 MB.
 pub const MOST_STEPS: usize = 4 << 20;
-/// The name of the loader's notice; no file has that number of blocks.
+/// Stands for the loader's notice; no file has that many blocks.
 const NOTICE: u64 = u64::MAX;
 /// One executed block.
 #[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
@@ -33,21 +33,21 @@ pub struct Step {
     /// Number of the file in [`Tracer::files`].
     pub file: u32,
     pub block: u32,
-    /// In the order of their appearance, from 0 on.
+    /// Number of the thread by first appearance, from 0.
     pub thread: u32,
 }
 
 impl Step {
-    /// Without its thread.
+    /// File and block, without the thread.
     #[must_use]
     pub fn place(self) -> (u32, u32) {
         (self.file, self.block)
     }
 }
 
-/// What was seen of a run.
+/// Recording of a run.
 pub struct Run {
-    /// Up to the limit of each block.
+    /// Executed blocks, each up to the tracer's limit.
     pub steps: Vec<Step>,
     pub ended: Ended,
 }
@@ -56,7 +56,7 @@ pub struct Run {
 pub struct Tracer {
     fresh: Fresh,
     known: Known,
-    /// Most executions of one block that are recorded in a run.
+    /// Maximum number of recorded executions of one block per run.
     most: u32,
 }
 
@@ -70,23 +70,23 @@ fn wanted(choice: &Choice, code: &Code) -> Wanted {
     }
 }
 
-/// The files that were seen so far.
+/// The files seen so far.
 struct Known {
     choice: Choice,
     files: Vec<Code>,
-    /// None: it has no code that is known.
+    /// Index of each file; None if its code is unknown.
     numbers: HashMap<PathBuf, Option<u32>>,
 }
 
 impl Tracer {
-    /// `most`: how often a block is recorded in a run, from 1 on.
+    /// `most`: maximum number of recorded executions of a block per run, at least 1.
     #[must_use]
     pub fn new(fresh: Fresh, choice: Choice, most: u32) -> Self {
         let known = Known { choice, files: Vec::new(), numbers: HashMap::new() };
         Self { fresh, known, most }
     }
 
-    /// Forgets the files that were seen, and traces these from now on.
+    /// Traces the files of `choice` from now on and forgets those seen.
     pub fn choose(&mut self, choice: Choice) {
         self.known = Known { choice, files: Vec::new(), numbers: HashMap::new() };
     }
@@ -96,13 +96,13 @@ impl Tracer {
         &self.known.choice
     }
 
-    /// No code of any file is known.
+    /// Returns true if no block of any file is known.
     #[must_use]
     pub fn is_blind(&self) -> bool {
         self.known.files.iter().all(|file| file.size() == 0)
     }
 
-    /// The files that were mapped so far in any run, those without blocks included.
+    /// The files that any run has mapped so far, including those without blocks.
     #[must_use]
     pub fn files(&self) -> &[Code] {
         &self.known.files
@@ -114,7 +114,7 @@ impl Tracer {
         &self.known.files[step.file as usize]
     }
 
-    /// Runs one input; once more if its time was up while files were read.
+    /// Runs one input, and repeats the run if it timed out while files were read.
     pub fn run(&mut self, input: &[u8], limit: impl Into<Limit>) -> Result<Run, TargetError> {
         if !breakpoints::SUPPORTED {
             return Err(TargetError::NoTracing);
@@ -152,7 +152,7 @@ impl Tracer {
 }
 
 impl Known {
-    /// Number of a file; it is read when it is met for the first time.
+    /// Index of a file, which is read on its first use.
     fn number(&mut self, path: &Path) -> Option<u32> {
         if let Some(known) = self.numbers.get(path) {
             return *known;
@@ -167,11 +167,11 @@ impl Known {
     }
 }
 
-/// A run under way.
+/// A run in progress.
 struct Watch<'a> {
     known: &'a mut Known,
     most: u32,
-    /// By file and block.
+    /// Executions, by file and block.
     counts: Vec<Vec<u32>>,
     steps: Vec<Step>,
     threads: HashMap<i32, u32>,
@@ -230,7 +230,7 @@ struct Mapping<'a> {
 }
 
 impl<'a> Mapping<'a> {
-    /// `from-to r-xp offset device inode path`.
+    /// Parses a line `from-to r-xp offset device inode path`.
     fn parse(line: &'a str) -> Option<Self> {
         let path = Path::new(&line[line.find('/')?..]);
         let mut words = line.split(' ');

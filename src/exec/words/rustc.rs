@@ -1,7 +1,7 @@
-//! Words of a program that rustc has built: the texts that instrumented code, and data, point to.
+//! Words of a program built by rustc: texts to which instrumented code or data points.
 //!
-//! Such texts follow one another, without an end of their own: each ends where the next one begins that
-//! anything points to. Code without counters (the standard library) only shows where texts begin.
+//! The texts are adjacent and have no terminators: each ends at the next address that anything points to.
+//! Code without counters (the standard library) only shows where texts begin.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -18,15 +18,15 @@ use object::{
 use super::{LONGEST, Word, is_word, section, word};
 use crate::lines::decoder;
 
-/// Names the compilers of a file's parts.
+/// Section that names the compilers of a file's parts.
 const COMPILERS: &str = ".comment";
 const NAME: &[u8] = b"rustc version";
-/// Counters of `-fsanitize-coverage`, in the code of the user's crates.
+/// Counters of `-fsanitize-coverage`, only present in the user's crates.
 const COUNTERS: &str = "__sancov_cntrs";
-/// Relocations by the address of the file.
+/// Relocations that store an address of the file.
 const RELATIVE: [RelocationType; 2] = [R_X86_64_RELATIVE, R_AARCH64_RELATIVE];
 
-/// None if rustc has not built any part of it.
+/// Reads the words; None if rustc built no part of the file.
 pub(super) fn words(path: &Path) -> Option<Vec<Word>> {
     section(path, COMPILERS)?.windows(NAME.len()).find(|part| *part == NAME)?;
     let content = fs::read(path).ok()?;
@@ -41,13 +41,13 @@ pub(super) fn words(path: &Path) -> Option<Vec<Word>> {
 
 #[derive(Debug, Default)]
 struct Texts<'a> {
-    /// Sections of constants, by their addresses.
+    /// Sections of constants, by address.
     constants: Vec<(u64, &'a [u8])>,
-    /// Where something begins that code or data points to.
+    /// Addresses to which code or data points.
     begins: BTreeSet<u64>,
-    /// Those of data, with the length that follows the pointer.
+    /// Addresses in data, each with the length that follows the pointer.
     slices: Vec<(u64, u64)>,
-    /// Those of code with counters.
+    /// Addresses in code with counters.
     of_code: BTreeSet<u64>,
 }
 
@@ -129,7 +129,8 @@ impl<'a> Texts<'a> {
         texts.filter(|text| is_word(text) && !text.ends_with(b".rs".as_slice()))
     }
 
-    /// If the length is one, and not a number after a pointer to a text of C, which has a NUL at both ends.
+    /// The text of this length, unless the length is only a number after a pointer to a C text, which has a
+    /// NUL at both ends.
     fn slice(&self, begin: u64, length: u64) -> Option<&'a [u8]> {
         let length = usize::try_from(length).ok().filter(|length| *length <= LONGEST)?;
         let text = self.bytes_from(begin)?;
@@ -140,7 +141,7 @@ impl<'a> Texts<'a> {
         text.get(..length).filter(|_| is_one)
     }
 
-    /// The length of the text that begins there, if it is no longer than a word.
+    /// Length of the text that begins there, if it is no longer than a word.
     fn length_of(&self, begin: u64) -> Option<usize> {
         let next = self.begins.range(begin + 1..).next()?;
         usize::try_from(next - begin).ok().filter(|length| *length <= LONGEST)

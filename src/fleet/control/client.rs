@@ -7,15 +7,15 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-/// An input may wait until the campaign has run its seeds.
+/// Time limit for a reply: an input may wait until the campaign has run its seeds.
 const LONGEST_WAIT: Duration = Duration::from_secs(60);
 
-/// A connection.
+/// A connection to the control socket.
 #[derive(Debug)]
 pub struct Client {
     stream: UnixStream,
     lines: BufReader<UnixStream>,
-    /// Commands so far.
+    /// Number of commands sent.
     count: u64,
 }
 
@@ -29,8 +29,8 @@ impl Client {
         Ok(Self { stream, lines, count: 0 })
     }
 
-    /// Sends a command, and reads until its reply: the reply without what all of them have, or its error. Other events are
-    /// passed over.
+    /// Sends a command and reads until its reply. Returns the fields specific to this reply, or its error. Skips
+    /// other events.
     pub fn order(&mut self, mut command: Value) -> Result<Value, String> {
         self.count += 1;
         command["id"] = self.count.into();

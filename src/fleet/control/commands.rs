@@ -14,14 +14,15 @@ use ffuzz_config::options::Schedule;
 use ffuzz_engine::mutate::dictionary::Token;
 use ffuzz_sys::file;
 
-/// Largest input, and the longest line: such an input in base64, and room for the rest.
+/// Maximum input size, and maximum line length: room for such an input in base64 and the other
+/// fields.
 pub const LONGEST_INPUT: usize = 1 << 20;
 pub(super) const LONGEST_LINE: usize = 1_400_000;
-/// Inputs that may be preferred, and for how long, by default and at most.
+/// Maximum number of preferred inputs; default and maximum duration of a preference.
 const MOST_PREFERRED: usize = 1000;
 const PREFERRED_S: u64 = 600;
 const LONGEST_PREFERRED_S: u64 = 86_400;
-/// What a run may be given at least, milliseconds: the limit of `-t`.
+/// Minimum timeout of a run in milliseconds: the limit of `-t`.
 const SHORTEST_TIMEOUT: u64 = 5;
 
 /// A client's command.
@@ -36,11 +37,11 @@ pub enum Command {
     Stop,
     Set(Setting),
     Prefer(Preference),
-    /// A question about the campaign, as it was asked.
+    /// A question about the campaign, in the form in which the client sent it.
     Ask(Value),
 }
 
-/// What changes while the campaign runs; None stays as it is.
+/// Settings to change while the campaign runs; None leaves one unchanged.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub struct Setting {
     pub timeout: Option<Duration>,
@@ -48,15 +49,15 @@ pub struct Setting {
     pub token: Option<Token>,
 }
 
-/// Inputs of the queue that get each other turn for a time.
+/// Inputs of the queue that get every other turn for a time.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Preference {
-    /// Names of files in the queue, or their paths.
+    /// Names of files in the queue, or paths.
     pub inputs: Vec<PathBuf>,
     pub time: Duration,
 }
 
-/// A command as it is written.
+/// A command in JSON.
 #[derive(Debug, Deserialize, Serialize)]
 #[serde(tag = "cmd", rename_all = "lowercase")]
 enum CommandWords {
@@ -92,7 +93,7 @@ fn preferred_s() -> u64 {
     PREFERRED_S
 }
 
-/// What the sender takes an input for. It is judged in any case.
+/// The sender's classification of an input, which is judged in any case.
 #[derive(Debug, Default, Deserialize, Serialize)]
 #[serde(rename_all = "lowercase")]
 enum InputKind {
@@ -110,8 +111,8 @@ struct NumberedCommand {
 }
 
 impl Command {
-    /// Reads a line, and the file that it names: the command's number, and the command or what is
-    /// wrong with it.
+    /// Parses a line and reads the file that it names. Returns the command's number, and the
+    /// command or an error message.
     pub fn parse(line: &[u8]) -> (Option<u64>, Result<Self, String>) {
         let value: Value = match serde_json::from_slice(line) {
             Ok(value) => value,
@@ -128,7 +129,7 @@ impl Command {
         (id, words.and_then(Self::check))
     }
 
-    /// The line that [`Command::parse`] reads.
+    /// The line from which [`Command::parse`] reads this command.
     #[must_use]
     pub(crate) fn to_line(&self, id: u64) -> String {
         let words = match self {
@@ -206,8 +207,8 @@ fn input(data: Option<String>, path: Option<PathBuf>) -> Result<Vec<u8>, String>
     }
 }
 
-/// Only files, and only so much of them that it is known whether they are too long: what else there
-/// is may never come to its end.
+/// Reads a file, up to one byte beyond the limit. Refuses anything else, because reading it may
+/// never end.
 fn read(path: &Path) -> io::Result<Vec<u8>> {
     file::read(path, LONGEST_INPUT as u64 + 1)
 }

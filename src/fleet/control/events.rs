@@ -7,7 +7,7 @@ use serde::Serialize;
 use super::line;
 use ffuzz_event::{DomainGain, Event, Reply, Snapshot, Source, StopReason};
 
-/// Increased when a client of this version could misinterpret the next.
+/// Protocol version, increased when an older client could misinterpret the new protocol.
 const VERSION: u32 = 1;
 
 /// The first line from the fuzzer.
@@ -17,7 +17,7 @@ pub struct Hello {
     pub pid: u32,
     #[serde(serialize_with = "ffuzz_event::lossy")]
     pub out: PathBuf,
-    /// Name of the folder in `out`; a fleet has `workers`.
+    /// Name of the instance's folder in `out`; None for a fleet, which has `workers`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub instance: Option<String>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -25,7 +25,7 @@ pub struct Hello {
 }
 
 impl Hello {
-    /// One instance's, or a fleet's with the main first.
+    /// Greeting of one instance, or of a fleet, with the main first in `workers`.
     #[must_use]
     pub fn new(out: PathBuf, instance: Option<String>, workers: Vec<String>) -> Self {
         Self { version: VERSION, pid: std::process::id(), out, instance, workers }
@@ -36,7 +36,7 @@ impl Hello {
         line(&EventMessage::Hello(self))
     }
 
-    /// The lines for clients about an event. `worker`: the worker of a fleet that reports it.
+    /// Lines for clients about an event. `worker`: the worker of a fleet that reports the event.
     #[must_use]
     pub fn lines(&self, event: &Event, worker: Option<&str>) -> Vec<String> {
         let messages = match worker {
@@ -46,8 +46,8 @@ impl Hello {
         messages.into_iter().map(|message| line(&FromWorker { worker, message })).collect()
     }
 
-    /// Worker events that are not forwarded: the fleet reports totals itself, and imports between workers are
-    /// known.
+    /// Returns false for worker events that are not forwarded: the fleet reports totals itself, and imports
+    /// between workers are not new.
     fn is_news(&self, event: &Event, worker: &str) -> bool {
         match event {
             Event::SeedSaved { source: Source::Import { peer }, .. } => {

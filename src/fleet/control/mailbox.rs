@@ -1,43 +1,44 @@
-//! Lines that wait for one client, and the size of its commands without a reply.
+//! Queue of lines for one client, and limit of its unanswered commands.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
-/// Commands, and bytes of them, that a client may have open: enough to keep a campaign busy
-/// between two checks, and a bound for the waiting lines of all clients together.
+/// Maximum number and size of a client's open commands: enough to keep a campaign busy between two
+/// checks. They also bound the queued lines of all clients.
 const MOST_OPEN: usize = 64;
 const MOST_OPEN_BYTES: usize = 4 << 20;
 
-/// A line that is not lost.
+/// A line that is always delivered.
 #[derive(Debug)]
 struct MailboxLine {
     text: Arc<str>,
-    /// It answers a command, which is open until the client has read this.
+    /// True if it answers a command, which is open until the client has read the line.
     is_answer: bool,
 }
 
 #[derive(Debug, Default)]
 struct MailboxState {
     lines: VecDeque<MailboxLine>,
-    /// The newest state of the campaign; an older one is of no use to anybody.
+    /// The newest state of the campaign, which replaces older ones.
     stats: Option<Arc<str>>,
-    /// Lengths of the open commands, the oldest first.
+    /// Lengths of the open commands, oldest first.
     open: VecDeque<usize>,
-    /// Nothing comes any more.
+    /// True if no more lines will be added.
     closed: bool,
-    /// There is no reader any more.
+    /// True if the reader is gone.
     gone: bool,
 }
 
 impl MailboxState {
-    /// For one more command. One alone may be as large as it likes.
+    /// Returns true if there is room for one more command of this size. A single command may have any
+    /// size.
     fn has_room(&self, bytes: usize) -> bool {
         let open: usize = self.open.iter().sum();
         self.open.is_empty() || (self.open.len() < MOST_OPEN && open + bytes <= MOST_OPEN_BYTES)
     }
 }
 
-/// Between the campaign, which only puts lines in, and the two threads of a client.
+/// Shared by the campaign, which only adds lines, and the two threads of a client.
 #[derive(Debug, Default)]
 pub(super) struct Mailbox {
     state: Mutex<MailboxState>,
@@ -54,7 +55,7 @@ impl Mailbox {
         self.changed.notify_all();
     }
 
-    /// A find, or anything else that has to arrive.
+    /// Adds a line that must be delivered, such as a find.
     pub(super) fn put(&self, text: Arc<str>) {
         self.put_line(MailboxLine { text, is_answer: false });
     }
@@ -75,7 +76,7 @@ impl Mailbox {
         self.change(|state| state.stats = Some(text).filter(|_| !state.closed && !state.gone));
     }
 
-    /// What is in it is still read.
+    /// Closes the mailbox. Lines already in it are still delivered.
     pub(super) fn close(&self) {
         self.change(|state| {
             state.closed = true;
@@ -83,7 +84,7 @@ impl Mailbox {
         });
     }
 
-    /// There is no reader any more.
+    /// Discards all lines, because the reader is gone.
     pub(super) fn abandon(&self) {
         self.change(|state| {
             state.gone = true;
@@ -92,7 +93,7 @@ impl Mailbox {
         });
     }
 
-    /// Waits until there is room for a command of this number of bytes; false if there never will be.
+    /// Waits for room for a command of this size; false if the mailbox is closed.
     pub(super) fn admit(&self, bytes: usize) -> bool {
         let mut state = self.lock();
         loop {
@@ -107,7 +108,8 @@ impl Mailbox {
         }
     }
 
-    /// Passes lines to `write` until there are no more, or until it returns that there is no reader.
+    /// Passes lines to `write` until the mailbox is closed and empty, or `write` returns false
+    /// because the reader is gone.
     pub(super) fn deliver(&self, mut write: impl FnMut(&str) -> bool) {
         while let Some(line) = self.take() {
             if !write(&line.text) {
@@ -185,7 +187,7 @@ mod tests {
         assert!((0..MOST_OPEN).all(|_| mailbox.admit(1)));
         assert!(!mailbox.lock().has_room(1));
         (0..MOST_OPEN).for_each(|_| mailbox.answer("ok".into()));
-        // Answered is not read.
+        // An answered command counts until its answer was read.
         assert!(!mailbox.lock().has_room(1));
         thread::scope(|scope| {
             let next = scope.spawn(|| mailbox.admit(1));

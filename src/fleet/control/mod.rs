@@ -1,8 +1,8 @@
 //! The control socket: clients inject inputs, receive finds, and pause or stop the
 //! campaign.
 //!
-//! `commands` and `events` are the protocol. A [`Control`] reads commands in threads of its own and
-//! hands them on as [`Order`]s; answers come back as events, through the sink.
+//! `commands` and `events` are the protocol. A [`Control`] reads commands in separate threads and
+//! passes them on as [`Order`]s; answers return as events through the sink.
 
 mod client;
 mod commands;
@@ -29,30 +29,31 @@ use ffuzz_config::options::ControlPlace;
 use ffuzz_event::{BlockedComparison, Event, EventSink, Outcome, Reply, Snapshot};
 use ffuzz_sys::stdio;
 
-/// The remedy if [`Control::serve`] fails.
+/// Hint if [`Control::serve`] fails.
 pub const NO_THREAD: &str = "allow this user more processes and open files: ulimit -u, ulimit -n";
 
 /// A request from a client.
 #[derive(Clone, Debug)]
 pub struct Order {
-    /// The connection; 0 is standard input.
+    /// Number of the connection; 0 is standard input.
     pub client: u64,
-    /// The client's number for it.
+    /// Number that the client gave the command.
     pub id: Option<u64>,
-    /// What is wrong with a line that is no command.
+    /// The command, or the error of a line that is none.
     pub command: Result<Command, String>,
 }
 
-/// What clients bring.
+/// A message from a client.
 #[derive(Clone, Debug)]
 pub enum Incoming {
     Order(Order),
-    /// A line for the fuzzer's log: an error of a client.
+    /// A client's error, for the fuzzer's log.
     Refused(String),
 }
 
 impl Incoming {
-    /// End the campaign. The deliverer requests it immediately, before all waiting requests.
+    /// Returns true for a command that ends the campaign. It takes effect immediately, before all
+    /// queued commands.
     #[must_use]
     pub fn is_stop(&self) -> bool {
         matches!(self, Self::Order(order) if order.is_stop())
@@ -85,13 +86,13 @@ impl Order {
         self.command == Ok(Command::Stop)
     }
 
-    /// It contains an input to run.
+    /// Returns true if the command contains an input to run.
     #[must_use]
     pub fn is_input(&self) -> bool {
         matches!(self.command, Ok(Command::Inject(_)))
     }
 
-    /// The event that answers it.
+    /// The event with the answer to this order.
     #[must_use]
     pub fn answer(&self, answer: Result<Answer, String>) -> Event {
         let mut reply = Reply { client: self.client, id: self.id, ..Reply::default() };
@@ -107,21 +108,21 @@ impl Order {
     }
 }
 
-/// Accepts a request; false if there is no receiver any more. May wait until there is room.
+/// Accepts a message; false if the receiver is gone. May wait for room.
 pub type Deliver = Arc<dyn Fn(Incoming) -> bool + Send + Sync>;
 
-/// Where commands come from. Made before the campaign, so that an unusable path is reported at
-/// once.
+/// Source of commands. Created before the campaign, so that an unusable path is reported
+/// immediately.
 #[derive(Debug)]
 pub enum Control {
     Socket(Socket, Hello, Arc<Questions>),
     /// Commands on standard input; the answers are among the events of `--json`.
     Stdin,
-    /// Commands of another part of this program, which needs no answers.
+    /// Commands from another part of this program, which needs no answers.
     Inside(Receiver<Command>),
 }
 
-/// The connection of [`Control::Inside`].
+/// Connection number of [`Control::Inside`].
 const INSIDE: u64 = u64::MAX;
 
 impl Control {
@@ -162,7 +163,7 @@ impl Control {
     }
 }
 
-/// An object with its line feed. Names and numbers only: it cannot fail.
+/// Serializes an object as a line. Objects contain only names and numbers, so this cannot fail.
 fn line(object: &impl Serialize) -> String {
     serde_json::to_string(object).unwrap_or_default() + "\n"
 }

@@ -1,5 +1,5 @@
-//! Questions of clients about the campaign, answered by a process of their own: `ffuzz mcp`, started with the first one. It
-//! runs the queue in a target of its own, so the campaign does not wait.
+//! Questions of clients about the campaign. A separate process, `ffuzz mcp`, answers them; it starts with the first
+//! question and runs the queue in its own target, so the campaign does not wait.
 
 use std::io::{self, BufRead, BufReader, Write};
 use std::path::PathBuf;
@@ -11,16 +11,16 @@ use serde_json::{Value, json};
 use ffuzz_report::answers::tools::TOOLS;
 use ffuzz_sys::{affinity, process};
 
-/// Whether a command is a question.
+/// Returns true if a command is a question.
 pub(super) fn is_question(name: &str) -> bool {
     TOOLS.iter().any(|tool| tool.name == name && !tool.writes)
 }
 
-/// The process, and what it is asked.
+/// The answering process, and its pipes.
 #[derive(Debug)]
 pub struct Questions {
     out: PathBuf,
-    /// Those of the campaign before it was bound to one.
+    /// Cores allowed before the campaign was bound to one.
     cores: Vec<usize>,
     pipes: Mutex<Option<Pipes>>,
     child: Mutex<State>,
@@ -39,14 +39,14 @@ struct Pipes {
 }
 
 impl Questions {
-    /// About the campaign in `out`. To be called before this process is bound to a core.
+    /// Prepares questions about the campaign in `out`. Call it before this process is bound to a core.
     #[must_use]
     pub fn new(out: PathBuf) -> Self {
         let child = Mutex::default();
         Self { out, cores: affinity::allowed(), pipes: Mutex::default(), child }
     }
 
-    /// Answers a question, a line for its client. Others wait meanwhile.
+    /// Answers a question with a line for its client. Other questions wait meanwhile.
     pub(super) fn answer(&self, question: &Value) -> String {
         let mut pipes = self.pipes.lock().unwrap_or_else(PoisonError::into_inner);
         let asked = self.ask(&mut pipes, question);
@@ -59,7 +59,7 @@ impl Questions {
         })
     }
 
-    /// Answers a question of this program.
+    /// Answers a question from this program.
     pub fn ask_inside(&self, question: &Value) -> Result<Value, String> {
         let line = self.answer(question);
         let mut reply: Value = serde_json::from_str(&line).map_err(|error| error.to_string())?;
@@ -100,7 +100,7 @@ impl Questions {
         Ok(Pipes { input, output: BufReader::new(output) })
     }
 
-    /// Ends the process, also while it works on an answer; another one is not started.
+    /// Ends the process, even while it works on an answer. No other one starts afterwards.
     pub fn stop(&self) {
         let mut state = self.state();
         state.over = true;

@@ -1,12 +1,12 @@
-//! Errors of clients, for the fuzzer's log. A client may send only errors, so
-//! their number is limited.
+//! Errors of clients, for the fuzzer's log. They are rate-limited, because a client may send
+//! nothing else.
 
 use std::time::{Duration, Instant};
 
-/// Between two lines.
+/// Minimum interval between two lines.
 const PAUSE: Duration = Duration::from_secs(60);
 
-/// Reports the first refusal immediately, and with a later one the number since the last line.
+/// Reports the first refusal immediately, and later ones with the number since the last line.
 #[derive(Debug, Default)]
 pub(super) struct Refused {
     last: Option<Instant>,
@@ -14,7 +14,7 @@ pub(super) struct Refused {
 }
 
 impl Refused {
-    /// The line to log, if it is time for one.
+    /// Line to log, if one is due.
     pub(super) fn note(&mut self, cause: &str, now: Instant) -> Option<String> {
         if self.last.is_some_and(|last| now.duration_since(last) < PAUSE) {
             self.unsaid += 1;

@@ -1,5 +1,5 @@
-//! The clients of a socket: for each a thread that reads commands and one that writes lines. The
-//! campaign is in neither, so no client can block it.
+//! The clients of a socket. Each has a thread that reads commands and one that writes lines, so no client
+//! can block the campaign.
 
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::os::fd::AsFd;
@@ -21,20 +21,20 @@ use ffuzz_event::{Event, EventSink, Reply};
 
 /// Maximum number of clients: each costs two threads.
 const MOST_CLIENTS: usize = 64;
-/// For clients to read what is left at the end.
+/// Time for clients to read remaining lines at the end.
 const LAST_READS: Duration = Duration::from_secs(3);
-/// After a connection that could not be accepted: there are no descriptors left, perhaps.
+/// Pause after a connection could not be accepted, perhaps for lack of descriptors.
 const PAUSE: Duration = Duration::from_millis(50);
 
 #[derive(Debug, Default)]
 struct ServerState {
-    /// Number and mailbox of each.
+    /// Number and mailbox of each client.
     clients: Vec<(u64, Arc<Mailbox>)>,
-    /// Numbers given so far.
+    /// Number of clients so far.
     count: u64,
-    /// Line for new clients after the greeting: that fuzzing has begun.
+    /// Line for new clients after the greeting: fuzzing has begun.
     started: Option<Arc<str>>,
-    /// No more clients are accepted.
+    /// True if no more clients are accepted.
     over: bool,
     refused: Refused,
 }
@@ -50,7 +50,7 @@ impl Clients {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Accepts a client, whose first line is ready.
+    /// Accepts a client and queues its first line.
     fn add(&self, hello: &str) -> Result<(u64, Arc<Mailbox>), String> {
         let mut state = self.lock();
         if state.over {
@@ -73,14 +73,14 @@ impl Clients {
         self.left.notify_all();
     }
 
-    /// Sends a line to all clients, also to later ones.
+    /// Sends a line to all clients, including later ones.
     fn start(&self, line: Arc<str>) {
         let mut state = self.lock();
         state.clients.iter().for_each(|(_, mailbox)| mailbox.put(line.clone()));
         state.started = Some(line);
     }
 
-    /// Sends it, unless one was sent a moment ago.
+    /// Logs a refusal, unless one was logged a moment ago.
     fn refuse(&self, cause: &str, deliver: &Deliver) {
         let line = self.lock().refused.note(cause, Instant::now());
         if let Some(line) = line {
@@ -93,20 +93,20 @@ impl Clients {
     }
 }
 
-/// Puts what happens into the clients' mailboxes. Dropped, it lets them read what is there, closes
-/// all connections and removes the socket.
+/// Puts events into the clients' mailboxes. When dropped, it lets clients read remaining lines, closes all
+/// connections and removes the socket.
 #[derive(Debug)]
 pub(super) struct Sink {
     clients: Arc<Clients>,
     hello: Hello,
-    /// Unix second of the last state.
+    /// Unix second of the last reported state.
     last_stats: u64,
     socket: Option<Socket>,
     questions: Arc<Questions>,
 }
 
 impl Sink {
-    /// Lets clients in; their commands go to `deliver`.
+    /// Accepts clients and passes their commands to `deliver`.
     pub(super) fn serve(
         socket: Socket,
         hello: Hello,
@@ -121,7 +121,7 @@ impl Sink {
     }
 
     fn publish(&mut self, event: &Event, worker: Option<&str>) {
-        // Without clients no lines are made.
+        // Skip formatting without clients.
         if self.clients.lock().clients.is_empty() && !matches!(event, Event::Started) {
             return;
         }
@@ -184,7 +184,7 @@ impl Drop for Sink {
     }
 }
 
-/// Where the commands of clients go.
+/// Destination of clients' commands.
 #[derive(Clone)]
 struct Receiver {
     deliver: Deliver,
@@ -231,7 +231,7 @@ fn start(
     let mut writer = stream.try_clone()?;
     spawn("control-out", move || {
         theirs.deliver(|line| writer.write_all(line.as_bytes()).is_ok());
-        // Each reader of the stream gets the end, also the reading thread.
+        // Signals the end to every reader of the stream, including the reading thread.
         let _ = writer.shutdown(std::net::Shutdown::Both);
         all.remove(number);
     })?;
@@ -262,26 +262,26 @@ fn start(
     })
 }
 
-/// The last line for a client whose commands are not read any more.
+/// Last line for a client whose commands are no longer read.
 fn refusal(error: &str) -> String {
     let reply = Event::Reply(Reply { error: Some(error.into()), ..Reply::default() });
     Hello::default().lines(&reply, None).concat()
 }
 
-/// It does not only send nothing any more, it reads nothing either.
+/// Returns true if the client has closed both directions, not only its sending one.
 fn hung_up(stream: &UnixStream) -> bool {
     let mut fds = [PollFd::new(stream.as_fd(), PollFlags::empty())];
     let _ = poll(&mut fds, PollTimeout::ZERO);
     fds[0].revents().is_some_and(|events| events.contains(PollFlags::POLLHUP))
 }
 
-/// Why nothing more is read.
+/// Reason why reading ended.
 pub(super) enum ConnectionEnd {
     Closed,
     TooLong,
 }
 
-/// Passes on the input line by line. `admit` returns whether a command of this number of bytes is accepted.
+/// Passes the input on line by line. `admit` returns true if a command of this size is accepted.
 pub(super) fn listen(
     from: impl Read,
     client: u64,
@@ -296,7 +296,7 @@ pub(super) fn listen(
         match reader.by_ref().take(most).read_until(b'\n', &mut line) {
             Ok(1..) if line.ends_with(b"\n") => {}
             Ok(_) if line.len() > LONGEST_LINE => return ConnectionEnd::TooLong,
-            // Half a line is none.
+            // An incomplete line is ignored.
             _ => return ConnectionEnd::Closed,
         }
         if line.trim_ascii().is_empty() {

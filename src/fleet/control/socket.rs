@@ -1,4 +1,4 @@
-//! The socket's file: made with mode 0600, it replaces one that a killed fuzzer has left, and is
+//! The socket's file: created with mode 0600, it replaces one that a killed fuzzer has left, and is
 //! removed at the end.
 
 use std::fs;
@@ -15,12 +15,12 @@ use nix::sys::socket::{
 };
 use nix::sys::stat::{Mode, fchmod};
 
-/// Longest path of a Unix socket, bytes: the kernel's `sockaddr_un` has 108 with the zero.
+/// Maximum path length of a Unix socket in bytes: the kernel's `sockaddr_un` has 108 with the NUL.
 const LONGEST_PATH: usize = 107;
-/// Connections that wait to be accepted.
+/// Maximum number of connections waiting to be accepted.
 const BACKLOG: i32 = 64;
 
-/// Why there is no socket.
+/// Reason why there is no socket.
 #[derive(Debug, thiserror::Error, Diagnostic)]
 pub enum ControlError {
     #[error(
@@ -44,7 +44,7 @@ pub enum ControlError {
 pub struct Socket {
     path: PathBuf,
     listener: UnixListener,
-    /// Device and number of the file.
+    /// Device and inode of the file.
     file: Option<(u64, u64)>,
 }
 
@@ -87,7 +87,7 @@ fn identity(path: &Path) -> Option<(u64, u64)> {
     Some((data.dev(), data.ino()))
 }
 
-/// The mode is set before there is a file, so there is no moment in which others may connect.
+/// Creates the listener. The mode is set before the file exists, so others can never connect.
 fn listener(path: &Path) -> nix::Result<UnixListener> {
     let socket = socket(AddressFamily::Unix, SockType::Stream, SockFlag::SOCK_CLOEXEC, None)?;
     fchmod(&socket, Mode::S_IRUSR | Mode::S_IWUSR)?;
@@ -96,7 +96,7 @@ fn listener(path: &Path) -> nix::Result<UnixListener> {
     Ok(UnixListener::from(socket))
 }
 
-/// The socket of a dead process has no listener.
+/// Removes the socket of a dead process, which has no listener.
 fn remove_stale(path: &Path) -> Result<(), ControlError> {
     let made = |source| ControlError::Make { path: path.into(), source };
     if !fs::symlink_metadata(path).map_err(made)?.file_type().is_socket() {
@@ -136,7 +136,7 @@ mod tests {
         let path = dir.path().join("s");
         drop(UnixListener::bind(&path).unwrap());
         let old = Socket::bind(&path).unwrap();
-        // Another one exists by now: it stays.
+        // Another socket exists by then, and stays.
         fs::remove_file(&path).unwrap();
         let new = Socket::bind(&path).unwrap();
         drop(old);

@@ -1,7 +1,7 @@
-//! Alerts of a static analysis: which of them an input reaches, and which it proves.
+//! Alerts of a static analysis: detects which of them an input reaches or validates.
 //!
-//! A target that was prepared for it prints `REACHED ID n` where an alert is. A find is run once more
-//! by itself, and what it prints is read; a crash proves the alert that was reached last.
+//! An instrumented target prints `REACHED ID n` at each alert. Each find runs once more in a separate
+//! process, whose output is read; a crash validates the alert reached last.
 
 use std::collections::{BTreeSet, VecDeque};
 use std::path::Path;
@@ -23,11 +23,11 @@ use ffuzz_mutators::Mutators;
 use ffuzz_sys::remedy::Remedy;
 
 const MARK: &[u8] = b"REACHED ID ";
-/// For one run.
+/// Time limit of one run.
 const PATIENCE: Duration = Duration::from_secs(5);
-/// Maximum number of finds that wait for their run.
+/// Maximum number of queued finds.
 const MOST_FINDS: usize = 1000;
-/// Until what could not be sent is tried again.
+/// Interval between attempts to send.
 const RETRY: Duration = Duration::from_secs(1);
 
 /// The fields of a report's alerts that are used here.
@@ -47,19 +47,19 @@ struct Alert {
     validated: bool,
 }
 
-/// The message to the broker about one.
+/// Message to the broker about one alert.
 #[derive(Debug, Eq, PartialEq, Serialize)]
 pub(crate) struct AlertNews {
     pub id: i64,
     pub covered: bool,
     pub validated: bool,
-    /// In base64.
+    /// The input in base64.
     pub seed: String,
     pub address: u64,
 }
 
 impl AlertReport {
-    /// None if there is none.
+    /// Parses a report; None if it is empty.
     pub(crate) fn read(json: &[u8]) -> Result<Option<Self>, String> {
         if json.is_empty() {
             return Ok(None);
@@ -76,7 +76,7 @@ impl AlertReport {
         }))
     }
 
-    /// What is new in a run of `input` that printed this.
+    /// New facts from a run of `input` with this output.
     fn learn(&mut self, input: &[u8], printed: &[&[u8]], crashed: bool) -> Vec<AlertNews> {
         let reached: Vec<i64> = printed.iter().flat_map(|text| ids(text)).collect();
         let reached = reached.into_iter().filter(|id| self.ids.contains(id)).collect::<Vec<_>>();
@@ -93,7 +93,7 @@ impl AlertReport {
     }
 }
 
-/// Numbers after the marks, in order.
+/// Numbers after the marks, in output order.
 fn ids(text: &[u8]) -> Vec<i64> {
     let number = |at: usize| {
         let digits = text[at..].split(|byte| !byte.is_ascii_digit()).next()?;
@@ -103,14 +103,14 @@ fn ids(text: &[u8]) -> Vec<i64> {
     marks.filter_map(|(at, _)| number(at + MARK.len())).collect()
 }
 
-/// Runs finds by themselves.
+/// Runs finds in separate processes.
 struct Checker {
     report: AlertReport,
     target: Fresh,
 }
 
 impl Checker {
-    /// `input` is the file that the target reads, if it reads one.
+    /// Prepares the target. `input` is the file that it reads, if any.
     fn new(
         report: AlertReport,
         options: &TargetOptions,
@@ -120,7 +120,7 @@ impl Checker {
         Ok(Self { report, target: Fresh::new(setup, Mutators::default(), false, false)? })
     }
 
-    /// What is new for the broker about this input.
+    /// New facts for the broker from this input.
     fn check(&mut self, input: &[u8]) -> Result<Vec<AlertNews>, TargetError> {
         let Ended { exit, stdout, stderr, .. } =
             self.target.run(input, FreshOptions::within(PATIENCE))?;
@@ -136,7 +136,7 @@ pub(super) struct Watcher {
 }
 
 impl Watcher {
-    /// Its thread ends when this is dropped.
+    /// Starts the thread, which ends when the watcher is dropped.
     #[must_use]
     pub(super) fn start(order: &StartOrder, link: &BrokerLink) -> Self {
         let (finds, inbox) = sync_channel(MOST_FINDS);
@@ -147,12 +147,12 @@ impl Watcher {
                 link.send(Message::Log(Log { message, level: Level::Error as i32 }));
             }
         };
-        // Without a thread finds are dropped.
+        // If this fails, finds are dropped.
         let _ = thread::Builder::new().name("pastis-alerts".into()).spawn(run);
         Self { finds }
     }
 
-    /// One more find; left out if far too many wait.
+    /// Queues a find; drops it if the queue is full.
     pub(super) fn look(&self, find: Vec<u8>) {
         let _ = self.finds.try_send(find);
     }

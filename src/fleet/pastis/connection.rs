@@ -1,11 +1,11 @@
-//! How far the exchange over one connection to the broker is.
+//! State of the exchange over one connection to the broker.
 
 use std::time::{Duration, Instant};
 
-/// A broker without a target for this client sends nothing.
+/// Time without a Start after which the broker is considered to have no target for this client.
 pub(super) const NO_START: Duration = Duration::from_secs(10);
-/// After a Start comes everything that the broker has. What the broker does not have is known when
-/// nothing came for so long, or after a while in any case.
+/// After a Start the broker sends everything that it has. This is complete after a quiet period, or
+/// after a fixed time in any case.
 const QUIET: Duration = Duration::from_secs(1);
 const LONGEST_POOL: Duration = Duration::from_secs(30);
 
@@ -13,10 +13,10 @@ const LONGEST_POOL: Duration = Duration::from_secs(30);
 #[derive(Debug)]
 pub(super) struct Connection {
     since: Instant,
-    /// The broker has no target for this client, and the warning was given.
+    /// True if the broker has no target for this client, and the warning was given.
     warned: bool,
     started: Option<Instant>,
-    /// The last input that it sent.
+    /// Time of the broker's last input.
     last_seed: Instant,
 }
 
@@ -26,7 +26,7 @@ impl Connection {
         Self { since, warned: false, started: None, last_seed: since }
     }
 
-    /// What the broker has is known.
+    /// Returns true once the broker's initial inputs have arrived.
     pub(super) fn is_settled(&self) -> bool {
         let pool = |start: Instant| {
             self.is_quiet() && start.elapsed() > QUIET || start.elapsed() > LONGEST_POOL
@@ -34,22 +34,22 @@ impl Connection {
         self.started.is_some_and(pool)
     }
 
-    /// The broker has sent no input for a while.
+    /// Returns true if the broker has sent no input for a while.
     pub(super) fn is_quiet(&self) -> bool {
         self.last_seed.elapsed() > QUIET
     }
 
-    /// The broker has started a target over it.
+    /// Notes a Start over this connection.
     pub(super) fn start(&mut self) {
         self.started = Some(Instant::now());
     }
 
-    /// An input of the broker came.
+    /// Notes an input of the broker.
     pub(super) fn receive(&mut self) {
         self.last_seed = Instant::now();
     }
 
-    /// True once, if there was no Start for too long.
+    /// Returns true once if the Start is overdue.
     pub(super) fn takes_warning(&mut self) -> bool {
         let late = self.started.is_none() && self.since.elapsed() >= NO_START;
         late && !std::mem::replace(&mut self.warned, true)

@@ -1,4 +1,4 @@
-//! The client's side of the fuzzer's control socket: inputs in, finds out.
+//! Client side of the fuzzer's control socket: sends inputs and receives finds.
 
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::net::Shutdown;
@@ -13,9 +13,9 @@ use serde::Deserialize;
 use super::imports::{BrokerInput, ImportQueue};
 use crate::control::Command;
 
-/// An event with thousands of domains is some hundred kilobytes.
+/// Maximum line length: an event with thousands of domains takes some hundred kilobytes.
 const LONGEST_LINE: u64 = 16 << 20;
-/// What the socket calls an input that the fuzzer itself has made.
+/// The socket's name for the source of an input that the fuzzer generated.
 pub(super) const OWN: &str = "own";
 
 /// The events of the fuzzer that are used here; `docs/control.md` describes all.
@@ -49,7 +49,7 @@ pub(super) enum FuzzerEvent {
     Other,
 }
 
-/// A connection; it ends when dropped.
+/// A connection, closed when dropped.
 #[derive(Debug)]
 pub(super) struct ControlClient {
     number: u32,
@@ -120,7 +120,7 @@ fn listen(stream: UnixStream, imports: &ImportQueue, send: impl Fn(FuzzerEvent) 
 fn write(mut stream: UnixStream, imports: &ImportQueue, client: u32) {
     while let Some(line) = imports.next(client, inject) {
         if stream.write_all(line.as_bytes()).is_err() {
-            // The reader gets the end, too.
+            // Ends the reader as well.
             let _ = stream.shutdown(Shutdown::Both);
             return;
         }

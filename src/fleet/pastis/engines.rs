@@ -1,4 +1,4 @@
-//! What a broker gets about this client: the engines on offer, this machine, and numbers of a campaign.
+//! Data about this client for the broker: engines on offer, this machine, and numbers of a campaign.
 
 use std::fs;
 
@@ -7,10 +7,10 @@ use super::messages::{
 };
 use ffuzz_event::Snapshot;
 
-/// The one version of this program and of the Python package with the descriptors.
+/// Common version of this program and of the Python package with the descriptors.
 pub const VERSION: &str = env!("CARGO_PKG_VERSION");
-/// Names with the domains that guide a client, and where the broker finds their descriptors. A broker
-/// gives each newcomer the one that fewest clients have, among those for which it has a target.
+/// Engine names with the domains that guide them, and the Python modules of their descriptors. A broker
+/// assigns each new client the engine that fewest clients have, among those for which it has a target.
 pub const ENGINES: &[(&str, &str)] = &[
     ("FFUZZ", "pastisffuzz.addon"),
     ("FFUZZ-CMP", "pastisffuzz.cmp"),
@@ -25,7 +25,7 @@ pub const ENGINES: &[(&str, &str)] = &[
     ("FFUZZ-STACK", "pastisffuzz.stack"),
     ("FFUZZ-VALID", "pastisffuzz.valid"),
 ];
-/// Longest host name; it becomes part of the names of files.
+/// Maximum length of a host name, which becomes part of file names.
 const LONGEST_HOST: usize = 60;
 
 /// The domains that guide the engine of this name.
@@ -33,7 +33,7 @@ pub(crate) fn domains(name: &str) -> Vec<String> {
     name.split('-').skip(1).map(str::to_lowercase).collect()
 }
 
-/// Offers all engines, or the one of this name.
+/// Offers all engines, or only the one of this name.
 #[must_use]
 pub fn hello(only: Option<&str>) -> HelloMessage {
     let engine = |(name, module): &(&str, &str)| EngineMessage {
@@ -59,7 +59,7 @@ const ARCHITECTURE: Architecture = Architecture::X86_64;
 #[cfg(target_arch = "aarch64")]
 const ARCHITECTURE: Architecture = Architecture::Aarch64;
 
-/// A broker makes file names of it, and splits them at `_`.
+/// Host name in a form from which a broker can make file names, which it splits at `_`.
 fn host_name(name: &str) -> String {
     let plain = |letter: char| letter.is_ascii_alphanumeric() || letter == '.' || letter == '-';
     let name = name.replace(|letter| !plain(letter), "-");
@@ -71,7 +71,7 @@ fn host_name(name: &str) -> String {
 /// The load of this machine between two calls.
 #[derive(Debug, Default)]
 pub(crate) struct MachineLoad {
-    /// Ticks of the processors: at work, and all.
+    /// Processor ticks at the last call: busy, and total.
     last: (u64, u64),
 }
 
@@ -99,11 +99,11 @@ impl MachineLoad {
         }
     }
 
-    /// Percent of their time, from the first line of /proc/stat.
+    /// Processor load in percent since the last call, from the first line of /proc/stat.
     fn processors(&mut self, stat: &str) -> f32 {
         let line = stat.lines().next().unwrap_or_default();
         let ticks: Vec<u64> = line.split_whitespace().skip(1).flat_map(str::parse).collect();
-        // The fourth and fifth are idle and waiting.
+        // The fourth is idle time, the fifth I/O wait.
         let idle: u64 = ticks.iter().skip(3).take(2).sum();
         let all: u64 = ticks.iter().take(8).sum();
         let now = (all.saturating_sub(idle), all);
@@ -118,7 +118,7 @@ fn used_memory(meminfo: &str) -> f32 {
     all.saturating_sub(free) as f32 * 100.0 / all.max(1) as f32
 }
 
-/// A value of /proc/meminfo, kB.
+/// A value of /proc/meminfo in kB.
 fn memory(meminfo: &str, name: &str) -> u64 {
     let line = meminfo.lines().find_map(|line| line.strip_prefix(name));
     let number = line.and_then(|rest| rest.split_whitespace().next()?.parse().ok());

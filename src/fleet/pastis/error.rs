@@ -1,4 +1,4 @@
-//! Why a PASTIS engine cannot begin, and why it refuses an order.
+//! Errors of a PASTIS engine: why it cannot start, and why it refuses a Start.
 
 use std::io;
 use std::path::PathBuf;
@@ -7,7 +7,7 @@ use miette::Diagnostic;
 
 use ffuzz_exec::TargetError;
 
-/// Why the client of a broker cannot start.
+/// Reason why a broker's client cannot start.
 #[derive(Debug, thiserror::Error, Diagnostic)]
 pub enum PastisError {
     #[error("cannot handle signals: {0}")]
@@ -18,10 +18,10 @@ pub enum PastisError {
     Folder { path: PathBuf, source: io::Error },
 }
 
-/// Number of letters of a name from the network that are shown: the cause comes after it.
+/// Maximum number of shown letters of a name from the network, so that the cause after it stays visible.
 const SHOWN: usize = 100;
 
-/// The beginning of a name that may have any length.
+/// The beginning of a name of any length.
 #[must_use]
 pub(super) fn shortened(name: &str) -> String {
     name.chars().take(SHOWN).collect()
@@ -30,7 +30,7 @@ pub(super) fn shortened(name: &str) -> String {
 const CHECK_BINS: &str =
     "the broker makes packages of ELF files in its bins folder; check what is there";
 
-/// Why the target of a Start is not fuzzed. The client reports it to the broker and waits for another Start.
+/// Reason to refuse the target of a Start. The client reports it to the broker and waits for another Start.
 #[derive(Debug, thiserror::Error, Diagnostic)]
 pub enum Refusal {
     #[error("the engine {0:?} is not one of ffuzz")]

@@ -1,9 +1,9 @@
-//! What the fuzzer has found and the broker does not have: in which order and how fast it goes there.
+//! The queue of own finds that the broker lacks: its order and its rate.
 //!
-//! The files are the queue. A find is named when it happens; after a time without a broker, or when
-//! more came than names are kept, the folders are listed again. What the broker has shown or was given
-//! is known by its content, so nothing is sent twice or back. The disk may be slow: a file is read when
-//! it is its turn, once a connection, and only some at a time.
+//! The files are the queue. A find is added when it is reported; after a time without a broker, or
+//! after an overflow, the folders are listed again. Inputs that the broker sent or received are
+//! recognised by content, so nothing goes twice or back. The disk may be slow, so a file is read only
+//! when it is due, once per connection and in limited numbers.
 
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::fs;
@@ -16,40 +16,40 @@ use super::messages::SeedKind;
 use crate::control::LONGEST_INPUT;
 use ffuzz_engine::corpus::names;
 
-/// Sent in a second, on average: a broker copies each to all other clients.
+/// Average number of inputs sent per second: a broker copies each one to all other clients.
 pub(super) const RATE: f64 = 50.0;
-/// Maximum number of waiting names. The rest stays in the folders until there is room.
+/// Maximum number of queued paths. The rest stays in the folders until there is room.
 const MOST_WAITING: usize = 10_000;
-/// For files in a row that the broker has already.
+/// Time limit for skipping files that the broker already has.
 const SLICE: Duration = Duration::from_millis(50);
-/// Crashes first.
+/// Order of sending: crashes first.
 const ORDER: [(SeedKind, &str); 3] =
     [(SeedKind::Crash, "crashes"), (SeedKind::Hang, "hangs"), (SeedKind::Input, "queue")];
 
-/// Inputs by content, and which side has them.
+/// Inputs by content, with the sides that have them.
 #[derive(Debug, Default)]
 pub(super) struct KnownInputs {
     inputs: HashMap<[u8; 20], SentMark>,
-    /// Number of the connection to the broker.
+    /// Number of the current connection to the broker.
     connection: u32,
 }
 
 #[derive(Clone, Copy, Debug)]
 struct SentMark {
-    /// It came from the broker.
+    /// True if it came from the broker.
     theirs: bool,
-    /// The connection over which it was sent, and the worst kind that was reported.
+    /// Connection over which it was sent, and the worst kind that was reported.
     connection: u32,
     kind: SeedKind,
 }
 
 impl KnownInputs {
-    /// A new connection: the broker may have lost everything.
+    /// Begins a new connection, over which the broker may know nothing.
     pub(super) fn begin_connection(&mut self) {
         self.connection += 1;
     }
 
-    /// It came from the broker. True if it is new to this client.
+    /// Notes an input from the broker; returns true if it is new to this client.
     pub(super) fn receive(&mut self, bytes: &[u8], kind: SeedKind) -> bool {
         let mark = SentMark { theirs: true, connection: self.connection, kind };
         match self.inputs.get_mut(&digest(bytes)) {
@@ -61,7 +61,7 @@ impl KnownInputs {
         }
     }
 
-    /// Whether to send it to the broker.
+    /// Returns true if the broker needs this input.
     #[must_use]
     pub(super) fn is_wanted(&self, bytes: &[u8], kind: SeedKind) -> bool {
         let known = self.inputs.get(&digest(bytes));
@@ -80,15 +80,15 @@ pub(super) fn digest(bytes: &[u8]) -> [u8; 20] {
     Sha1::digest(bytes).into()
 }
 
-/// Files that wait to be sent.
+/// Files waiting to be sent.
 #[derive(Debug)]
 pub(super) struct ExportQueue {
-    /// The fuzzer's `-o`.
+    /// Output folder of the fuzzer (`-o`).
     folder: PathBuf,
     waiting: [VecDeque<PathBuf>; ORDER.len()],
-    /// Files whose turn has come since the connection began.
+    /// Files handled since the connection began.
     done: HashSet<PathBuf>,
-    /// The folders hold files that are not listed yet.
+    /// True if the folders hold files that are not listed yet.
     unlisted: bool,
     allowance: f64,
     counted: Instant,
@@ -101,7 +101,7 @@ impl ExportQueue {
         Self { folder, waiting, done, unlisted: true, allowance: RATE, counted: Instant::now() }
     }
 
-    /// One more file.
+    /// Queues a file.
     pub(super) fn add(&mut self, kind: SeedKind, path: PathBuf) {
         if self.waiting.iter().map(VecDeque::len).sum::<usize>() >= MOST_WAITING {
             self.unlisted = true;
@@ -111,19 +111,19 @@ impl ExportQueue {
         self.waiting[place].push_back(path);
     }
 
-    /// A broker that may lack everything: all files have their turn again.
+    /// Restarts the queue for a broker that may lack everything.
     pub(super) fn begin_connection(&mut self) {
         self.waiting.iter_mut().for_each(VecDeque::clear);
         self.done.clear();
         self.unlisted = true;
     }
 
-    /// There may be files that were not reported.
+    /// Lists the folders again, because there may be unreported files.
     pub(super) fn look_again(&mut self) {
         self.unlisted = true;
     }
 
-    /// The next file to send to the broker. None if there is none, or if it is not time for one.
+    /// The next file to send; None if there is none, or the rate limit is reached.
     pub(super) fn next(&mut self, known: &KnownInputs) -> Option<(SeedKind, PathBuf, Vec<u8>)> {
         self.count();
         if self.allowance < 1.0 {
@@ -148,12 +148,12 @@ impl ExportQueue {
         None
     }
 
-    /// It went out.
+    /// Counts a sent file.
     pub(super) fn sent(&mut self) {
         self.allowance -= 1.0;
     }
 
-    /// It could not be sent now.
+    /// Queues a file again that could not be sent.
     pub(super) fn requeue(&mut self, kind: SeedKind, path: PathBuf) {
         let place = ORDER.iter().position(|(known, _)| *known == kind).unwrap_or_default();
         self.waiting[place].push_front(path);
@@ -165,7 +165,7 @@ impl ExportQueue {
         self.allowance = (self.allowance + elapsed.as_secs_f64() * RATE).min(RATE);
     }
 
-    /// Own finds of all workers whose turn has not come, oldest first.
+    /// Lists finds of all workers that are not handled yet, oldest first.
     fn list(&mut self) {
         for (kind, name) in ORDER {
             let mut found: Vec<(u32, PathBuf)> = Vec::new();
@@ -183,20 +183,21 @@ impl ExportQueue {
     }
 }
 
-/// Number of a file that the fuzzer has made itself: neither a starting seed nor an import.
+/// Number of a file that the fuzzer itself generated; None for a starting seed or an import.
 fn own(path: &Path) -> Option<u32> {
     let name = names::parse(path.file_name()?.to_str()?)?;
     (name.peer.is_none() && name.orig.is_none()).then_some(name.id)
 }
 
-/// Links are left out: those of a single instance lead to folders that are found anyway.
+/// Entries of a folder without links: those of a single instance lead to folders that are listed
+/// anyway.
 fn entries(folder: &Path) -> Vec<PathBuf> {
     let entries = fs::read_dir(folder).into_iter().flatten().flatten();
     let kept = entries.filter(|entry| !entry.file_type().is_ok_and(|kind| kind.is_symlink()));
     kept.map(|entry| entry.path()).collect()
 }
 
-/// A whole file that can be an input.
+/// Reads a file whose size is valid for an input.
 fn read(path: &Path) -> Option<Vec<u8>> {
     let size = fs::metadata(path).ok().filter(fs::Metadata::is_file)?.len();
     (1..=LONGEST_INPUT as u64).contains(&size).then(|| fs::read(path).ok()).flatten()
@@ -216,7 +217,7 @@ mod tests {
         dir
     }
 
-    /// All that are available, as (kind, content).
+    /// Takes all available files, as (kind, content).
     fn all(exports: &mut ExportQueue, known: &mut KnownInputs) -> Vec<(SeedKind, String)> {
         let mut found = vec![];
         while let Some((kind, _, bytes)) = exports.next(known) {
@@ -253,12 +254,12 @@ mod tests {
         assert_eq!(sent, expected.map(|(kind, text)| (kind, text.to_owned())));
         exports.look_again();
         assert!(all(&mut exports, &mut known).is_empty());
-        // One that was not reported.
+        // A file that was not reported.
         let name = "main/queue/id:000003,src:000001,op:havoc,rep:2";
         fs::write(dir.path().join(name), name).unwrap();
         exports.look_again();
         assert_eq!(all(&mut exports, &mut known), [(SeedKind::Input, name.to_owned())]);
-        // Another connection, perhaps to a broker that has only one of them.
+        // Another connection, perhaps to a broker that has only one of the files.
         known.begin_connection();
         known.receive(FILES[1].as_bytes(), SeedKind::Input);
         exports.begin_connection();

@@ -1,5 +1,5 @@
-//! Inputs of the broker on their way into the fuzzer: waiting, under way, done. None is lost when the
-//! fuzzer has to be started again.
+//! Inputs of the broker on their way into the fuzzer: queued, sent, answered. None is lost when the
+//! fuzzer restarts.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
@@ -7,10 +7,10 @@ use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use super::link::Reservation;
 use super::messages::SeedKind;
 
-/// An input that the fuzzer refused this many times is dropped.
+/// Maximum number of refusals by the fuzzer before an input is dropped.
 const MOST_TRIES: u8 = 3;
 
-/// An input, and its part of the memory for those.
+/// An input with its reserved memory.
 #[derive(Debug)]
 pub(super) struct BrokerInput {
     pub(super) kind: SeedKind,
@@ -26,14 +26,14 @@ impl BrokerInput {
     }
 }
 
-/// How far it is.
+/// Counters of the imports.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub(super) struct ImportCount {
-    /// Run, as a seed or after it was injected.
+    /// Inputs that were run, as a seed or after injection.
     pub(super) run: u64,
-    /// Those of them that the fuzzer got as seeds.
+    /// Inputs among `run` that the fuzzer received as seeds.
     pub(super) seeds: u64,
-    /// Sent over the control socket, again and again if need be; and answers to that.
+    /// Sends over the control socket, repetitions included; `answered` counts their answers.
     pub(super) injected: u64,
     pub(super) answered: u64,
     /// Number of dropped inputs.
@@ -41,7 +41,7 @@ pub(super) struct ImportCount {
     pub(super) open: usize,
 }
 
-/// Between the client and the thread that writes into the fuzzer's socket.
+/// Shared by the client and the thread that writes to the fuzzer's socket.
 #[derive(Debug, Default)]
 pub(super) struct ImportQueue {
     state: Mutex<ImportState>,
@@ -53,7 +53,7 @@ struct ImportState {
     waiting: VecDeque<BrokerInput>,
     under_way: BTreeMap<u64, BrokerInput>,
     next_id: u64,
-    /// Number of the connection to the fuzzer; 0: there is none.
+    /// Number of the connection to the fuzzer; 0 if there is none.
     connection: u32,
     count: ImportCount,
 }
@@ -68,7 +68,7 @@ impl ImportQueue {
         self.changed.notify_all();
     }
 
-    /// The first good ones that wait, for the folder of seeds. One that `keep` has kept waits no more.
+    /// Passes the first queued inputs that can be seeds to `keep`, and removes each one that it kept.
     pub(super) fn move_seeds<E>(
         &self,
         most: usize,
@@ -86,13 +86,13 @@ impl ImportQueue {
         Ok(())
     }
 
-    /// The connection `connection` is there.
+    /// Notes that `connection` is established.
     pub(super) fn open(&self, connection: u32) {
         self.lock().connection = connection;
         self.changed.notify_all();
     }
 
-    /// It is gone: what it did not answer waits again.
+    /// Notes the end of a connection, and queues its unanswered inputs again.
     pub(super) fn close(&self, connection: u32) {
         let mut state = self.lock();
         if state.connection == connection {
@@ -105,7 +105,8 @@ impl ImportQueue {
         self.changed.notify_all();
     }
 
-    /// The next one for this connection, as number, kind and bytes; None when it is gone.
+    /// Waits for the next input for this connection: number, kind and bytes. None if the connection is
+    /// gone.
     pub(super) fn next<T>(
         &self,
         connection: u32,
@@ -127,7 +128,7 @@ impl ImportQueue {
         Some(made)
     }
 
-    /// The fuzzer has run it, or refused it.
+    /// Notes that the fuzzer has run (`run`) or refused an input.
     pub(super) fn answered(&self, id: u64, run: bool) {
         let mut state = self.lock();
         let Some(input) = state.under_way.remove(&id) else { return };
@@ -204,7 +205,7 @@ mod tests {
         ImportCount { run: seeds, seeds, open, ..ImportCount::default() }
     }
 
-    /// The first letters of those that are moved until one cannot be written.
+    /// First letters of the inputs that are moved until writing one fails.
     fn moved(imports: &ImportQueue, most: usize, fails: u8) -> Vec<u8> {
         let mut kept = vec![];
         let _ = imports.move_seeds(most, |bytes| match bytes[0] {
@@ -236,7 +237,7 @@ mod tests {
         }
         let count = ImportCount { injected: 3, answered: 3, refused: 1, ..ImportCount::default() };
         assert_eq!(imports.count(), count);
-        // Of an earlier connection.
+        // An answer over an earlier connection.
         imports.answered(1, true);
         imports.close(7);
         assert_eq!(moved(&imports, 9, b'-'), *b"");

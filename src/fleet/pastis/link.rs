@@ -1,8 +1,8 @@
-//! The connection to the broker, and the next one when it breaks.
+//! The connection to the broker, and reconnection when it breaks.
 //!
-//! A thread reads and never waits for anything but the network, since a broker drops what its
-//! client does not take in time; another writes. Each connection begins with the client's Hello, and what was
-//! meant for the one before it is gone: a broker may die of a message from a stranger.
+//! A reading thread waits for nothing but the network, because a broker drops what its client does not read
+//! in time; another thread writes. Each connection begins with the client's Hello, and messages of the
+//! previous one are discarded: a broker may crash on a message from an unknown client.
 
 use std::collections::VecDeque;
 use std::io;
@@ -15,32 +15,32 @@ use std::time::Duration;
 use super::messages::{Message, Telemetry};
 use super::zmtp::{self, FrameWriter, Reader, ZmtpFrame};
 
-/// Between two attempts to connect.
+/// Pause between two attempts to connect; `CONNECT` limits each attempt.
 const PAUSE: Duration = Duration::from_millis(500);
 const CONNECT: Duration = Duration::from_secs(5);
-/// Maximum number of messages that wait to be sent; the senders handle a full queue.
+/// Maximum number of queued messages; senders handle a full queue.
 const MOST_WAITING: usize = 256;
-/// Bytes that were received and are not done with. Beyond it nothing more is read: the kernel and the
-/// broker hold the rest, up to their limits.
+/// Maximum number of received bytes still in use. Beyond it reading stops: the kernel and the broker hold the
+/// rest, up to their limits.
 const MOST_HELD: usize = 1 << 30;
-/// Additional cost of a message of any length: its places in queues and maps.
+/// Additional cost per message for its entries in queues and maps, in bytes.
 const OVERHEAD: usize = 512;
 
-/// What the network brings.
+/// An event of the connection.
 #[derive(Debug)]
 pub(super) enum BrokerEvent {
-    /// A connection is there, and the broker was greeted.
+    /// Connected, and the Hello was sent.
     Up,
-    /// It broke, or could not be made: why.
+    /// The connection broke or failed, with the reason.
     Down(String),
-    /// Something arrived; None is what is no message of this protocol.
+    /// A message arrived; None if it is invalid.
     Message(Option<Message>, Reservation),
 }
 
-/// The way to the broker; its threads end with the process.
+/// Connection to the broker; its threads end with the process.
 #[derive(Clone, Debug)]
 pub(super) struct BrokerLink {
-    /// What the next connection begins with.
+    /// Hello of the next connection.
     hello: Arc<Mutex<Vec<u8>>>,
     outbox: Arc<Outbox>,
     budget: Arc<Budget>,
@@ -62,17 +62,17 @@ impl BrokerLink {
         Ok(link)
     }
 
-    /// The next connection begins with this.
+    /// Sets the Hello of the next connection.
     pub(super) fn greet_with(&self, hello: Vec<u8>) {
         *self.hello.lock().unwrap_or_else(PoisonError::into_inner) = hello;
     }
 
-    /// Ends the connection of the moment, so that there will be another one.
+    /// Ends the current connection, so that a new one is made.
     pub(super) fn hang_up(&self) {
         self.outbox.close();
     }
 
-    /// Sends it, unless there is no connection or no room.
+    /// Queues a message; false if there is no connection or no room.
     pub(super) fn send(&self, message: Message) -> bool {
         let mut queue = self.outbox.lock();
         let room = queue.open && queue.waiting.len() < MOST_WAITING;
@@ -83,21 +83,21 @@ impl BrokerLink {
         room
     }
 
-    /// Replaces numbers that were not sent yet.
+    /// Replaces statistics that were not sent yet.
     pub(super) fn send_numbers(&self, numbers: Telemetry) {
         let mut queue = self.outbox.lock();
         queue.numbers = queue.open.then(|| Message::Telemetry(numbers).to_bytes());
         self.outbox.changed.notify_all();
     }
 
-    /// Waits until all is sent, for as long as that.
+    /// Waits until everything is sent, for at most `patience`.
     pub(super) fn flush(&self, patience: Duration) {
         let queue = self.outbox.lock();
         let busy = |queue: &mut SendQueue| queue.open && !(queue.is_empty() && queue.idle);
         drop(self.outbox.changed.wait_timeout_while(queue, patience, busy));
     }
 
-    /// One connection, from its beginning to its end. False if there is no receiver any more.
+    /// Handles one connection from start to end. Returns false if the receiver is gone.
     fn connect(&self, address: &str, send: &impl Fn(BrokerEvent) -> bool) -> bool {
         let result = dial(address).and_then(|stream| {
             let (mut reader, mut writer) = zmtp::open(stream.try_clone()?)?;
@@ -110,7 +110,7 @@ impl BrokerLink {
             let received = writing.and_then(|writing| {
                 let received = self.receive(&mut reader, send);
                 self.outbox.close();
-                // It ends with the queue.
+                // The writer ends with the queue.
                 let _ = writing.join();
                 received
             });
@@ -138,7 +138,7 @@ impl BrokerLink {
         loop {
             let bytes = match reader.frame()? {
                 ZmtpFrame::Message(bytes) => bytes,
-                // It is no message of this protocol, either.
+                // Messages of several parts are invalid.
                 ZmtpFrame::Parts => Vec::new(),
                 ZmtpFrame::Ping(context) => {
                     self.outbox.lock().pong = Some(context);
@@ -162,7 +162,7 @@ fn cause(error: &io::Error) -> String {
     }
 }
 
-/// The first address that answers.
+/// Connects to the first address that answers.
 fn dial(address: &str) -> io::Result<TcpStream> {
     let mut last = io::Error::new(io::ErrorKind::NotFound, "the host has no address");
     for address in address.to_socket_addrs()? {
@@ -177,7 +177,7 @@ fn dial(address: &str) -> io::Result<TcpStream> {
     Err(last)
 }
 
-/// What must be sent over the current connection.
+/// Messages to send over the current connection.
 #[derive(Debug, Default)]
 struct Outbox {
     queue: Mutex<SendQueue>,
@@ -190,7 +190,7 @@ struct SendQueue {
     waiting: VecDeque<Vec<u8>>,
     numbers: Option<Vec<u8>>,
     pong: Option<Vec<u8>>,
-    /// The writer has written all that it took.
+    /// True if the writer has written everything that it took.
     idle: bool,
 }
 
@@ -227,7 +227,7 @@ impl Outbox {
         self.changed.notify_all();
     }
 
-    /// The next to be written; None at the end of the connection.
+    /// Waits for the next item to write; None at the end of the connection.
     fn take(&self) -> Option<Next> {
         let mut queue = self.lock();
         while queue.open && queue.is_empty() {
@@ -239,7 +239,7 @@ impl Outbox {
         queue.open.then(|| queue.next()).flatten()
     }
 
-    /// Writes until the connection ends; then it informs the reader.
+    /// Writes until the connection ends, then wakes the reader.
     fn drain(&self, mut writer: FrameWriter<TcpStream>, stream: &TcpStream) {
         while let Some(next) = self.take() {
             let written = match next {
@@ -254,14 +254,14 @@ impl Outbox {
     }
 }
 
-/// Bytes that are held.
+/// Number of received bytes in use.
 #[derive(Debug, Default)]
 struct Budget {
     held: Mutex<usize>,
     less: Condvar,
 }
 
-/// A part of it, given back when dropped.
+/// A share of the budget, returned when dropped.
 #[derive(Debug)]
 pub(super) struct Reservation {
     budget: Arc<Budget>,
@@ -269,7 +269,7 @@ pub(super) struct Reservation {
 }
 
 impl Reservation {
-    /// Waits for room; a single message of any size has some.
+    /// Waits for room; a single message fits whatever its size.
     fn new(budget: &Arc<Budget>, bytes: usize) -> Self {
         let held = budget.held.lock().unwrap_or_else(PoisonError::into_inner);
         let full = |held: &mut usize| *held > 0 && *held + bytes > MOST_HELD;

@@ -1,7 +1,7 @@
 //! The messages between a PASTIS broker and its engines: protocol buffers, one envelope per message.
 //!
-//! Field numbers are those of the protocol; unknown fields and values are not an error, because a
-//! newer broker may send some.
+//! Field numbers are those of the protocol. Unknown fields and values are no error, because a newer
+//! broker may send some.
 
 use prost::Message as _;
 
@@ -55,7 +55,7 @@ pub struct EngineMessage {
     pub name: String,
     #[prost(string, tag = "2")]
     pub version: String,
-    /// Where the broker finds its descriptor.
+    /// Python module of its descriptor.
     #[prost(string, tag = "3")]
     pub module: String,
 }
@@ -65,10 +65,10 @@ pub struct EngineMessage {
 pub struct StartMessage {
     #[prost(string, tag = "1")]
     pub file_name: String,
-    /// An ELF file, or a ZIP archive that has it.
+    /// An ELF file, or a ZIP archive that contains it.
     #[prost(bytes = "vec", tag = "2")]
     pub package: Vec<u8>,
-    /// JSON; empty without one.
+    /// Alert report as JSON; empty if there is none.
     #[prost(bytes = "vec", tag = "3")]
     pub report: Vec<u8>,
     #[prost(message, optional, tag = "4")]
@@ -77,7 +77,7 @@ pub struct StartMessage {
     pub exec_mode: i32,
     #[prost(enumeration = "FuzzMode", tag = "6")]
     pub fuzz_mode: i32,
-    /// All crashes, or alerts only: both are searched in any case.
+    /// All crashes, or only alerts; ignored, because both are always searched.
     #[prost(int32, tag = "7")]
     pub check_mode: i32,
     #[prost(string, tag = "8")]
@@ -86,10 +86,10 @@ pub struct StartMessage {
     pub seed_location: i32,
     #[prost(string, tag = "10")]
     pub engine_args: String,
-    /// Without the program.
+    /// Arguments without the program.
     #[prost(string, repeated, tag = "11")]
     pub argv: Vec<String>,
-    /// `NAME=VALUE`; brokers up to 1.0.13 do not have it.
+    /// Variables as `NAME=VALUE`; brokers up to 1.0.13 lack this field.
     #[prost(string, repeated, tag = "12")]
     pub environment: Vec<String>,
 }
@@ -107,7 +107,7 @@ pub struct HelloMessage {
     pub architecture: i32,
     #[prost(uint32, tag = "2")]
     pub cpus: u32,
-    /// Bytes.
+    /// Size in bytes.
     #[prost(uint64, tag = "3")]
     pub memory: u64,
     #[prost(message, repeated, tag = "4")]
@@ -126,7 +126,7 @@ pub struct Log {
     pub level: i32,
 }
 
-/// Numbers of the campaign; 0 is shown as unknown.
+/// Statistics of the campaign; 0 means unknown.
 #[derive(Clone, PartialEq, prost::Message)]
 pub struct Telemetry {
     #[prost(enumeration = "EngineState", tag = "1")]
@@ -145,10 +145,10 @@ pub struct Telemetry {
     pub edges: u32,
     #[prost(uint32, tag = "8")]
     pub paths: u32,
-    /// Unix seconds.
+    /// Time in Unix seconds.
     #[prost(uint64, tag = "9")]
     pub last_find: u64,
-    /// Percent.
+    /// Load in percent.
     #[prost(float, tag = "10")]
     pub cpu: f32,
     #[prost(float, tag = "11")]
@@ -209,7 +209,7 @@ pub enum EngineState {
     Idle = 1,
 }
 
-/// The schema gives debug and info the numbers 0 and 1, which brokers do not take.
+/// Log levels. The schema numbers debug and info 0 and 1, which brokers do not accept.
 #[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd, prost::Enumeration)]
 #[repr(i32)]
 pub enum Level {
@@ -227,7 +227,7 @@ impl Message {
         Envelope { message: Some(self) }.encode_to_vec()
     }
 
-    /// None for what is no message, or of a kind that came later.
+    /// Decodes a message; None if it is invalid or of an unknown kind.
     #[must_use]
     pub fn from_bytes(bytes: &[u8]) -> Option<Self> {
         Envelope::decode(bytes).ok()?.message
@@ -253,7 +253,7 @@ mod tests {
         let bytes = b"\x0a\x07\x0a\x01x\x9a\x06\x01y";
         let Some(Message::Seed(seed)) = Message::from_bytes(bytes) else { panic!("no seed") };
         assert_eq!((seed.bytes.as_slice(), seed.kind), (b"x".as_slice(), 0));
-        // A kind of the future, and bytes that are no protocol buffer.
+        // An unknown kind, and bytes that are no protocol buffer.
         assert_eq!(Message::from_bytes(b"\x4a\x00"), None);
         assert_eq!(Message::from_bytes(b"\x0a\xff"), None);
         assert_eq!(Message::from_bytes(b""), None);

@@ -1,8 +1,8 @@
 //! A PASTIS engine: waits for a broker's Start, fuzzes its target, exchanges inputs, and ends with Stop.
 //!
-//! The fuzzer is a separate process and this one a client of its control socket, so whatever the
-//! network does, it does not touch the fuzzing. One loop owns everything; threads that read and write
-//! the network and the socket only hand on.
+//! The fuzzer is a separate process, and this process is a client of its control socket, so network problems never
+//! affect fuzzing. One loop owns all state; the threads that read and write the network and the socket only pass
+//! messages on.
 //!
 //! ```text
 //! broker ══ link (reader, writer) ─ BrokerEvent ─► Client ── Order ─► Session: package unpacked, ffuzz -j N --control
@@ -12,11 +12,10 @@
 //!    └── outbox (bounded; newest numbers win) ◄┴── ExportQueue (the output folder holds it), Machine, Watcher (alerts)
 //! ```
 //!
-//! The outbox belongs to one connection, and is emptied with it. `KnownInputs` remembers by content what the broker has
-//! shown or was given over this connection: nothing goes back, nothing goes twice, and after a new connection the
-//! folders are read again and what the broker lacks is sent. `ImportQueue` keeps each input until the fuzzer has
-//! answered for it. Each step of that way counts (`event::Injected`, `imports::ImportCount`), and tests compare the
-//! counts.
+//! The outbox belongs to one connection and is emptied with it. `KnownInputs` records by content what the broker sent
+//! or received over this connection, so nothing goes back or twice. After a new connection the folders are read
+//! again, and what the broker lacks is sent. `ImportQueue` keeps each input until the fuzzer has answered. Each step
+//! counts (`event::Injected`, `imports::ImportCount`), and tests compare the counts.
 
 pub mod alerts;
 mod connection;
@@ -59,26 +58,26 @@ use session::{BrokerSession, SessionState};
 
 /// Interval between two checks of processes and signals while no message arrives.
 const LOOK: Duration = Duration::from_millis(50);
-/// Number of messages in a row before they are checked again.
+/// Maximum number of messages handled before processes and signals are checked again.
 const IN_A_ROW: usize = 10_000;
-/// Between two messages with numbers.
+/// Interval between two messages with statistics.
 const NUMBERS: Duration = Duration::from_secs(5);
-/// For the last messages.
+/// Time limit for sending the last messages.
 const FLUSH: Duration = Duration::from_secs(1);
 /// Maximum number of recorded warnings.
 const MOST_REPORTED: usize = 1000;
-/// Letters of a line of the log.
+/// Maximum number of letters of a log line.
 const LONGEST_LOG: usize = 2000;
 
-/// Orders for the client.
+/// Options of the client.
 pub struct PastisOptions {
     /// `HOST:PORT` of the broker.
     pub address: String,
     /// Folder for all targets.
     pub root: PathBuf,
-    /// From an order, a folder of seeds and the control socket to the fuzzer's command line.
+    /// Makes the fuzzer's command line from an order, a folder of seeds and the control socket.
     pub plan: Plans,
-    /// For the user.
+    /// Prints a message for the user.
     pub say: Words,
 }
 
@@ -89,7 +88,7 @@ type Plans = Box<dyn Fn(&StartOrder, &Path, &Path) -> Result<WorkerPlan, String>
 #[derive(Debug)]
 enum ClientEvent {
     Broker(BrokerEvent),
-    /// The fuzzer, and over which connection.
+    /// An event of the fuzzer, with the number of the connection.
     Fuzzer(u32, FuzzerEvent),
 }
 
@@ -107,7 +106,7 @@ impl From<(u32, FuzzerEvent)> for ClientEvent {
 
 /// Runs until a signal requests the end.
 ///
-/// Has to be called by a thread that lives as long as the process.
+/// Must be called by a thread that lives as long as the process.
 pub fn run(options: PastisOptions) -> Result<(), PastisError> {
     let stop = Stop::on_signals().map_err(PastisError::Signals)?;
     let failed = |source| PastisError::Folder { path: options.root.clone(), source };
@@ -151,16 +150,16 @@ struct PastisClient {
     sender: Sender<ClientEvent>,
     inbox: Receiver<ClientEvent>,
     session: Option<BrokerSession>,
-    /// They were requested to stop.
+    /// Sessions that were asked to stop.
     ending: Vec<BrokerSession>,
     /// Searches the finds for alerts.
     watcher: Option<Watcher>,
     connection: Option<Connection>,
-    /// The missing broker was reported.
+    /// True if the missing broker was reported.
     was_down: bool,
-    /// The next connection begins with a Hello for the engine at work.
+    /// True if the next connection begins with a Hello for the current engine only.
     offers_one: bool,
-    /// Connections to fuzzers so far.
+    /// Number of connections to fuzzers so far.
     control_clients: u32,
     machine: MachineLoad,
     next_numbers: Instant,
@@ -172,7 +171,7 @@ impl PastisClient {
     fn receive_event(&mut self) {
         let Ok(first) = self.inbox.recv_timeout(LOOK) else { return };
         self.take(first);
-        // What is taken out of the channel is carried out: the limit is checked before.
+        // Every message taken from the channel is handled, so the limit is checked first.
         for _ in 1..IN_A_ROW {
             let Ok(next) = self.inbox.try_recv() else { return };
             self.take(next);
@@ -257,7 +256,7 @@ impl PastisClient {
         self.log(Level::Error, &format!("cannot fuzz {name}: {refusal} ({})", refusal.remedy()));
     }
 
-    /// The broker's inputs go to the fuzzer once each.
+    /// Passes each input of the broker to the fuzzer once.
     fn receive(&mut self, SeedMessage { bytes, kind }: SeedMessage, held: link::Reservation) {
         if let Some(connection) = &mut self.connection {
             connection.receive();
@@ -310,8 +309,8 @@ impl PastisClient {
         self.adopted.reap_if_due();
     }
 
-    /// The Hello of the next connection. A restarted broker has no record of its engines: a client with a
-    /// target offers only its own engine, or all clients would get other targets.
+    /// Sets the Hello of the next connection. A restarted broker has no record of its clients' engines: a client with
+    /// a target offers only its current engine, because otherwise all clients would be assigned other targets.
     fn offer(&mut self) {
         let engine = self.session.as_ref().map(|session| session.order.engine.as_str());
         self.link.greet_with(hello(engine));
@@ -341,7 +340,7 @@ impl PastisClient {
         }
     }
 
-    /// Own finds that the broker does not have.
+    /// Sends own finds that the broker lacks.
     fn publish(&mut self) {
         let settled = self.connection.as_ref().is_some_and(Connection::is_settled);
         let Some(session) = self.session.as_mut().filter(|_| settled) else { return };
@@ -370,7 +369,7 @@ impl PastisClient {
         let Some(session) = self.session.as_mut().filter(|_| quiet) else { return };
         let Some(ImportCount { run, refused, .. }) = session.all_run() else { return };
         let message = format!("{run} inputs of the broker were run, {refused} dropped");
-        // Without room for it, it is sent later.
+        // If there is no room, it is sent later.
         if self
             .link
             .send(Message::Log(Log { message: message.clone(), level: Level::Debug as i32 }))
@@ -389,7 +388,7 @@ impl PastisClient {
         }
     }
 
-    /// Its fuzzer has ended: the last finds and numbers.
+    /// Sends the last finds and statistics of a fuzzer that has ended.
     fn report_end(&mut self, mut session: BrokerSession, reason: StopReason) {
         session.exports.look_again();
         publish(&self.link, &mut session, None);
@@ -398,7 +397,7 @@ impl PastisClient {
         self.log(Level::Info, &text);
     }
 
-    /// The session of now, if there is one, has to end.
+    /// Ends the current session, if there is one.
     fn end_session(&mut self) {
         self.publish();
         self.watcher = None;
@@ -417,14 +416,14 @@ impl PastisClient {
         self.link.send_numbers(numbers);
     }
 
-    /// For the user and the broker.
+    /// Logs a message for the user and the broker.
     fn log(&self, level: Level, text: &str) {
         let message = printable(text);
         (self.options.say)(level, &message);
         self.link.send(Message::Log(Log { message, level: level as i32 }));
     }
 
-    /// Logs a message that may repeat only once.
+    /// Logs a message that may repeat, once.
     fn log_once(&mut self, level: Level, text: &str) {
         if self.reported.len() >= MOST_REPORTED {
             self.reported.clear();
@@ -439,7 +438,7 @@ fn hello(only: Option<&str>) -> Vec<u8> {
     Message::Hello(engines::hello(only)).to_bytes()
 }
 
-/// Without what a terminal would interpret: parts of it may come from the network.
+/// Removes control characters, because parts of the text may come from the network.
 fn printable(text: &str) -> String {
     text.chars().filter(|letter| !letter.is_control()).take(LONGEST_LOG).collect()
 }

@@ -1,4 +1,4 @@
-//! From a broker's Start to everything that is needed to fuzz its target.
+//! Converts a broker's Start to everything needed to fuzz its target.
 
 use std::ffi::OsString;
 use std::fs;
@@ -13,28 +13,28 @@ use super::messages::{ExecMode, FuzzMode, Level, SeedLocation, StartMessage};
 use super::package::{self, Package};
 use ffuzz_config::options::NativeDomain;
 
-/// A Start that can be carried out. The target is unpacked.
+/// A valid Start with its unpacked target.
 #[derive(Clone, Debug)]
 pub struct StartOrder {
-    /// Equal for the same target with the same arguments.
+    /// Name of the target and its arguments; equal Starts have equal names.
     pub name: String,
-    /// Everything of it: package, seeds, the fuzzer's output.
+    /// Folder of the package, the seeds and the fuzzer's output.
     pub folder: PathBuf,
-    /// The one of [`ENGINES`] that the broker has chosen.
+    /// Engine of [`ENGINES`] that the broker chose.
     pub engine: String,
     pub program: PathBuf,
-    /// With `@@` if the target reads a file.
+    /// Arguments, with `@@` if the target reads a file.
     pub argv: Vec<OsString>,
     pub dictionary: Option<PathBuf>,
-    /// Those that guide.
+    /// Domains that guide the fuzzer.
     pub domains: Vec<String>,
-    /// The target has no instrumentation.
+    /// True if the target has no instrumentation.
     pub native: bool,
-    /// A process for each run.
+    /// True if each run needs a new process.
     pub single: bool,
     /// Options of ffuzz, as text.
     pub engine_args: String,
-    /// For the target, `NAME=VALUE`.
+    /// Environment of the target, as `NAME=VALUE`.
     pub environment: Vec<String>,
     pub report: Option<AlertReport>,
     /// Log messages for the broker.
@@ -42,7 +42,7 @@ pub struct StartOrder {
 }
 
 impl StartOrder {
-    /// Unpacks the target below `root`; None if it is the one of this name.
+    /// Unpacks the target below `root`; None if its name is `at_work`, that of the current target.
     pub fn read(start: &StartMessage, root: &Path, at_work: &str) -> Result<Option<Self>, Refusal> {
         let engine = start.engine.clone().unwrap_or_default();
         if !ENGINES.iter().any(|(name, _)| *name == engine.name) {
@@ -95,15 +95,15 @@ impl StartOrder {
         }))
     }
 
-    /// The fuzzer's `-o`.
+    /// Output folder of the fuzzer (`-o`).
     #[must_use]
     pub fn output(&self) -> PathBuf {
         self.folder.join("out")
     }
 }
 
-/// Into a folder with a name for the target, which is the same after a restart. That of the target at
-/// work is left alone.
+/// Unpacks the target into a folder whose name stays the same after a restart. Leaves the folder of
+/// the current target (`at_work`) unchanged.
 fn unpack(
     start: &StartMessage,
     root: &Path,
@@ -141,7 +141,7 @@ fn place(
     Ok((folder, name, Package { program, dictionary, ..package }))
 }
 
-/// Of all that makes a difference, in hexadecimal digits.
+/// Hash of everything that distinguishes Starts, in hexadecimal.
 fn fingerprint(start: &StartMessage, package: &Package) -> String {
     let rest = StartMessage { package: Vec::new(), ..start.clone() };
     let mut digest = Sha1::new();

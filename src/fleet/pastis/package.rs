@@ -1,7 +1,7 @@
-//! The target as a broker sends it: an ELF file, or a ZIP archive of it and its further files.
+//! The target as a broker sends it: an ELF file, or a ZIP archive with it and further files.
 //!
-//! A sender of packages can run any program here; the checks protect against accidents, and
-//! that a file lands outside of the package's folder.
+//! A sender of packages can run any program here; the checks only prevent accidents, and files
+//! outside the package's folder.
 
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{self, Cursor, Read, Write};
@@ -14,26 +14,26 @@ use zip::ZipArchive;
 use super::error::{Refusal, shortened};
 use ffuzz_exec::binary;
 
-/// Of all files together. Twice what the largest message holds would be a bomb.
+/// Maximum total unpacked size; guards against zip bombs.
 const LARGEST: u64 = 1 << 30;
 const MOST_FILES: usize = 10_000;
-/// Of the target, bytes. A file system takes 255.
+/// Maximum length of the target's name in bytes. File systems allow 255.
 const LONGEST_NAME: usize = 200;
 const ELF: &[u8] = b"\x7fELF";
 const ZIP: &[u8] = b"PK\x03\x04";
 
-/// What was unpacked.
+/// The unpacked target.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub(super) struct Package {
     pub(super) program: PathBuf,
     pub(super) dictionary: Option<PathBuf>,
     pub(super) instrumented: bool,
-    /// Equal for packages with the same files.
+    /// Hash of the files; equal for packages with the same files.
     pub(super) fingerprint: [u8; 20],
 }
 
-/// Writes the package into a folder that does not exist yet, and checks whether the target can run
-/// here.
+/// Writes the package into a folder that does not exist yet, and checks that the target can run on
+/// this machine.
 pub(super) fn unpack(name: &str, bytes: &[u8], folder: &Path) -> Result<Package, Refusal> {
     unpack_within(LARGEST, name, bytes, folder)
 }
@@ -66,7 +66,8 @@ fn unpack_within(most: u64, name: &str, bytes: &[u8], folder: &Path) -> Result<P
     Ok(Package { program, dictionary, instrumented, fingerprint: writer.fingerprint() })
 }
 
-/// The name of a file, and of nothing else. It is shown to people, and part of a longer name.
+/// Returns true for a plain file name of limited length. It is shown to users, and part of a longer
+/// name.
 fn is_name(name: &str) -> bool {
     let mut parts = Path::new(name).components();
     let plain = matches!(parts.next(), Some(Component::Normal(part)) if part == name);
@@ -106,7 +107,7 @@ impl PackageWriter<'_> {
         Ok(())
     }
 
-    /// Two files of one name are a damaged package.
+    /// Writes a file. Two files of the same name mean a damaged package.
     fn file(&mut self, path: &Path, executable: bool, from: &mut impl Read) -> Result<(), Refusal> {
         let to = self.folder.join(path);
         to.parent().map_or(Ok(()), make_folder)?;
@@ -142,7 +143,7 @@ impl PackageWriter<'_> {
         }
     }
 
-    /// Does not depend on the order, which the broker takes from its folder.
+    /// Hash of the files, independent of their order, which depends on the broker's folder.
     fn fingerprint(mut self) -> [u8; 20] {
         self.files.sort();
         let mut digest = Sha1::new();
@@ -154,7 +155,7 @@ impl PackageWriter<'_> {
     }
 }
 
-/// A folder that only this user can read.
+/// Creates a folder that only this user can read.
 pub(super) fn make_folder(folder: &Path) -> Result<(), Refusal> {
     let made = DirBuilder::new().recursive(true).mode(0o700).create(folder);
     made.map_err(|source| Refusal::Write { path: folder.to_owned(), source })
@@ -166,7 +167,7 @@ mod tests {
     use zip::write::SimpleFileOptions;
     use zip::{CompressionMethod, ZipWriter};
 
-    /// A program of this machine, judged by its header.
+    /// A program of this machine, as far as its header shows.
     fn elf(marker: &str) -> Vec<u8> {
         let own = fs::read("/proc/self/exe").unwrap();
         let mut bytes = own[..64].to_vec();
@@ -189,7 +190,7 @@ mod tests {
         writer.finish().unwrap().into_inner()
     }
 
-    /// Unpacks in a fresh folder, in which nothing else appears.
+    /// Unpacks into a fresh folder, and checks that nothing else appears beside it.
     fn unpacked(name: &str, bytes: &[u8]) -> Result<Package, Refusal> {
         let dir = tempfile::tempdir().unwrap();
         let result = unpack(name, bytes, &dir.path().join("package"));
@@ -268,7 +269,7 @@ mod tests {
         let plain = unpack("t", &elf("nothing"), &dir.path().join("plain")).unwrap();
         assert!(!plain.instrumented);
         let mut foreign = program;
-        // Another machine: the number is at offset 18.
+        // Another machine: its number is at offset 18.
         foreign[18] = 8;
         assert!(refusal("t", &foreign).contains("is built for MIPS"), "{}", refusal("t", &foreign));
     }

@@ -1,4 +1,4 @@
-//! One target being fuzzed: an ordinary `ffuzz -j N --control SOCKET`, kept running, with its inputs and events.
+//! One target being fuzzed by an ordinary `ffuzz -j N --control SOCKET`: supervision, inputs and events.
 
 use std::fs;
 use std::path::Path;
@@ -20,29 +20,29 @@ use ffuzz_disk::output;
 use ffuzz_event::{Snapshot, StopReason};
 use ffuzz_sys::remedy::Remedy;
 
-/// Time without an event after a Stop until a fuzzer is killed. Above the time that it
-/// gives its triage at the end (`StopReason::patience`, and 2 s until that is gone), with room for an
-/// overloaded machine: one that is killed leaves no last numbers. Usually it ends within a second.
+/// Time without an event after a Stop until a fuzzer is killed. It exceeds the fuzzer's own limit for its final
+/// triage (`StopReason::patience`, and 2 s until that is gone), with room for an overloaded machine: a killed
+/// fuzzer leaves no last statistics. Usually it ends within a second.
 const STOP_GRACE: Duration = Duration::from_secs(10);
-/// The same for one that still sends events.
+/// Maximum time after a Stop for a fuzzer that still sends events.
 const LONGEST_STOP_GRACE: Duration = Duration::from_secs(20);
-/// For what the socket of a fuzzer that has ended still holds. Its end comes with the process, so this is
-/// a bound that is not reached.
+/// Time limit for reading the socket of a fuzzer that has ended. The connection ends with the process, so this
+/// limit is never reached.
 const LAST_ANSWERS: Duration = Duration::from_secs(10);
-/// Messages of the fuzzer's pipes under way.
+/// Capacity of the queue for the output of the fuzzer's pipes.
 const INBOX: usize = 4096;
-/// Inputs that are written into the folder of seeds. The others are fed to the fuzzer that runs.
+/// Maximum number of inputs written to the seed folder. Others are injected into the running fuzzer.
 const MOST_SEEDS: usize = 10;
-/// The control socket: from the working folder, because the kernel takes short paths only.
+/// The control socket, relative to the working folder, because socket paths must be short.
 const SOCKET: &str = "../control";
-/// Seed if the broker has none. It may crash the target: then the next start uses what has arrived by then.
+/// Seed if the broker has none. It may crash the target; the next start then uses the inputs that have arrived.
 const DEFAULT_SEED: &[u8] = b"0";
 
-/// How the session is doing.
+/// State of the session.
 #[derive(Debug)]
 pub(super) enum SessionState {
     Running,
-    /// Its fuzzer died and is started again.
+    /// The fuzzer died and will be restarted.
     Died(String),
     Ended(StopReason),
 }
@@ -54,14 +54,14 @@ pub(super) struct BrokerSession {
     pub(super) known: KnownInputs,
     pub(super) exports: ExportQueue,
     worker: Worker,
-    /// Output of its pipes.
+    /// Channel for the output of its pipes.
     sender: SyncSender<FleetMessage>,
     inbox: Receiver<FleetMessage>,
     control: Option<ControlClient>,
     stopping: Option<Instant>,
-    /// How and when the fuzzer has ended; its last answers may still come.
+    /// Kind and time of the fuzzer's end; its last answers may still arrive.
     ended: Option<(WorkerEnd, Instant)>,
-    /// Number of inputs that the broker has sent, and of those that were known already.
+    /// Number of inputs from the broker, and of those already known.
     received: u64,
     known_already: u64,
     /// Number of the broker's inputs that were run at the last report.
@@ -69,8 +69,8 @@ pub(super) struct BrokerSession {
 }
 
 impl BrokerSession {
-    /// Starts nothing yet. `plan` leads from the order, the folder of seeds and the socket
-    /// to a command line.
+    /// Prepares a session without starting it. `plan` makes a command line from the order, the folder of seeds
+    /// and the socket.
     pub(super) fn new(
         order: StartOrder,
         plan: impl FnOnce(&StartOrder, &Path, &Path) -> Result<WorkerPlan, String>,
@@ -95,7 +95,7 @@ impl BrokerSession {
         })
     }
 
-    /// The broker's inputs go to the fuzzer once each.
+    /// Passes each input of the broker to the fuzzer once.
     pub(super) fn receive(&mut self, kind: SeedKind, bytes: Vec<u8>, held: Reservation) {
         self.received += 1;
         if self.known.receive(&bytes, kind) {
@@ -105,8 +105,8 @@ impl BrokerSession {
         }
     }
 
-    /// Starts the fuzzer if it is time, and reads its events. Must be called by a thread that lives as long
-    /// as the process. A new connection to the fuzzer gets the next number of `control_clients`.
+    /// Starts the fuzzer if it is due, and reads its events. Must be called by a thread that lives as long as
+    /// the process. A new connection to the fuzzer gets the next number of `control_clients`.
     pub(super) fn supervise(
         &mut self,
         control_clients: &mut u32,
@@ -124,7 +124,7 @@ impl BrokerSession {
             }
         }
         if self.control.is_none() && self.worker.is_running() {
-            // Until the fuzzer has opened it, there is none.
+            // Fails until the fuzzer has opened the socket.
             if let Ok(open) = ControlClient::open(
                 SOCKET.as_ref(),
                 *control_clients + 1,
@@ -145,25 +145,25 @@ impl BrokerSession {
 
     fn start(&mut self) -> Result<(), String> {
         self.write_seeds().map_err(|refusal| refusal.to_string())?;
-        // Files next to the target are found by relative names, and so is the socket.
+        // Relative names refer to files next to the target, and to the socket.
         std::env::set_current_dir(self.order.folder.join("package")).map_err(|e| e.to_string())?;
         self.worker.start(0, &self.sender).map_err(|error| format!("{error} ({})", error.remedy()))
     }
 
-    /// It is started later.
+    /// Schedules the restart, and describes it.
     fn start_later(&mut self, cause: &str) -> String {
         format!("{cause}; it starts again in {} s", self.worker.start_later().as_secs())
     }
 
-    /// What came so far, unless the fuzzer resumes its own campaign. A fuzzer that could use none of its seeds
-    /// takes others from there.
+    /// Writes seeds from the inputs so far, unless the fuzzer resumes its campaign. A fuzzer whose seeds all
+    /// failed gets more of them.
     fn write_seeds(&self) -> Result<(), Refusal> {
         let folder = self.order.folder.join("seeds");
         package::make_folder(&folder)?;
         let write = |name: &str, bytes: &[u8]| {
             let path = folder.join(name);
             fs::write(&path, bytes).map_err(|source| {
-                // What there is of it is no input.
+                // A partial file is no input.
                 let _ = fs::remove_file(&path);
                 Refusal::Write { path, source }
             })
@@ -173,7 +173,7 @@ impl BrokerSession {
         if works && !self.worker.has_failed_to_start() {
             return Ok(());
         }
-        // Those of an earlier start that came to nothing are still there.
+        // Seeds of an earlier failed start are still there.
         self.imports.move_seeds(MOST_SEEDS, |bytes| write(&seed_name(bytes), bytes))
     }
 
@@ -182,7 +182,7 @@ impl BrokerSession {
         if let Some(end) = self.worker.end() {
             self.ended = Some((end, Instant::now()));
         }
-        // What it has answered counts, and is read up to the end of the connection.
+        // Answers are read up to the end of the connection, because they count.
         let late = |(_, at): &(WorkerEnd, Instant)| at.elapsed() < LAST_ANSWERS;
         if self.control.is_some() && self.ended.as_ref().is_some_and(late) {
             return SessionState::Running;
@@ -201,30 +201,30 @@ impl BrokerSession {
         SessionState::Died(self.start_later(&error.unwrap_or(how)))
     }
 
-    /// Requests the end of the fuzzer.
+    /// Asks the fuzzer to stop.
     pub(super) fn stop(&mut self) {
         self.stopping.get_or_insert_with(Instant::now);
         self.worker.signal(libc::SIGINT);
     }
 
-    /// Whether this connection to the fuzzer is the one of now.
+    /// Returns true if this is the current connection to the fuzzer.
     #[must_use]
     pub(super) fn is_control_client(&self, number: u32) -> bool {
         self.control.as_ref().is_some_and(|control| control.number() == number)
     }
 
-    /// The connection is gone.
+    /// Closes the connection, which has ended.
     pub(super) fn close_control(&mut self) {
         self.control = None;
     }
 
-    /// Once all that the broker has sent was run: how much that is, unless it was reported.
+    /// Counters, once all of the broker's inputs were run, unless they were reported.
     pub(super) fn all_run(&self) -> Option<ImportCount> {
         let count = self.imports.count();
         (count.open == 0 && count.run > self.reported_run).then_some(count)
     }
 
-    /// What became of the broker's inputs, counted at each step of their way.
+    /// Describes the outcome of the broker's inputs, counted at each step.
     pub(super) fn account(&self) -> String {
         let ImportCount { run, seeds, injected, answered, refused, open } = self.imports.count();
         let (received, known) = (self.received, self.known_already);
@@ -234,7 +234,7 @@ impl BrokerSession {
         )
     }
 
-    /// Its last numbers.
+    /// The last statistics.
     #[must_use]
     pub(super) fn numbers(&self) -> Option<&Snapshot> {
         self.worker.snapshot()
@@ -246,7 +246,7 @@ impl BrokerSession {
     }
 }
 
-/// By content: another input never takes its place.
+/// Name by content, so that no input replaces another one.
 fn seed_name(bytes: &[u8]) -> String {
     digest(bytes).iter().fold("broker-".to_owned(), |name, byte| format!("{name}{byte:02x}"))
 }

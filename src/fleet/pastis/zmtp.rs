@@ -1,19 +1,19 @@
-//! ZeroMQ's wire protocol (ZMTP 3.0, no encryption) from the side of a DEALER: greeting, READY, frames.
+//! ZeroMQ's wire protocol (ZMTP 3.0, no encryption), in the role of a DEALER: greeting, READY, frames.
 //!
-//! A connection here is one TCP stream and ends with it; the caller decides when there is
-//! another one, because a broker expects a Hello on each.
+//! A connection is one TCP stream and ends with it. The caller reconnects, because a broker expects a
+//! Hello on each connection.
 
 use std::io::{self, BufReader, Read, Write};
 use std::net::TcpStream;
 use std::time::{Duration, Instant};
 
-/// The largest message that is read: a broker sends whole programs.
+/// Maximum size of a message: a broker sends whole programs.
 pub(super) const LONGEST_MESSAGE: u64 = 1 << 30;
-/// Commands are READY, PING and the like.
+/// Maximum size of a command (READY, PING and others).
 const LONGEST_COMMAND: u64 = 1 << 16;
-/// For greeting and READY together.
+/// Time limit for greeting and READY together.
 const HANDSHAKE: Duration = Duration::from_secs(10);
-/// A peer that takes nothing for so long is gone.
+/// Time without progress in writing after which the peer is considered gone.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 const GREETING: usize = 64;
@@ -23,17 +23,17 @@ const MORE: u8 = 1;
 const LONG: u8 = 2;
 const COMMAND: u8 = 4;
 
-/// Something that arrived.
+/// A received frame.
 #[derive(Debug, Eq, PartialEq)]
 pub(super) enum ZmtpFrame {
     Message(Vec<u8>),
     /// A message of several parts, which the protocol does not use.
     Parts,
-    /// To be answered with these bytes by [`FrameWriter::pong`].
+    /// A ping, to be answered with these bytes by [`FrameWriter::pong`].
     Ping(Vec<u8>),
 }
 
-/// Reads frames, for as long as it takes.
+/// Reads frames, without a time limit.
 #[derive(Debug)]
 pub(super) struct Reader<R> {
     stream: BufReader<R>,
@@ -45,7 +45,7 @@ pub(super) struct FrameWriter<W> {
     stream: W,
 }
 
-/// Exchanges greetings with the other side and reads its identity.
+/// Exchanges greetings with the peer, and checks its READY.
 pub(super) fn open(stream: TcpStream) -> io::Result<(Reader<TcpStream>, FrameWriter<TcpStream>)> {
     let deadline = Instant::now() + HANDSHAKE;
     stream.set_nodelay(true)?;
@@ -57,14 +57,14 @@ pub(super) fn open(stream: TcpStream) -> io::Result<(Reader<TcpStream>, FrameWri
     timed.read_exact(&mut theirs)?;
     check_greeting(&theirs)?;
     writer.frame(COMMAND, &ready())?;
-    // Unbuffered: what follows READY belongs to the reader.
+    // Unbuffered, because the bytes after READY belong to the reader.
     let (flags, body) = read_frame(&mut timed)?;
     check_ready(flags, &body)?;
     stream.set_read_timeout(None)?;
     Ok((Reader { stream: BufReader::new(stream) }, writer))
 }
 
-/// A stream that has to have delivered by a certain time.
+/// A stream with a deadline for reading.
 struct Timed<'a> {
     stream: &'a TcpStream,
     deadline: Instant,
@@ -126,7 +126,7 @@ fn check_ready(flags: u8, body: &[u8]) -> io::Result<()> {
     Err(nonsense(&format!("the other side is not a broker but a {kind:?} socket")))
 }
 
-/// A value of READY, by the name of its property.
+/// Value of a property of READY.
 fn property<'a>(mut rest: &'a [u8], wanted: &[u8]) -> Option<&'a [u8]> {
     loop {
         let (length, after) = rest.split_first()?;
@@ -145,7 +145,7 @@ fn nonsense(text: &str) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidData, text)
 }
 
-/// Flags and body. Memory grows with what arrives, not with what is announced.
+/// Reads flags and body. Memory grows with the received bytes, not with the announced size.
 fn read_frame(stream: &mut impl Read) -> io::Result<(u8, Vec<u8>)> {
     let mut flags = [0];
     stream.read_exact(&mut flags)?;
@@ -171,13 +171,13 @@ fn read_frame(stream: &mut impl Read) -> io::Result<(u8, Vec<u8>)> {
 }
 
 impl<R: Read> Reader<R> {
-    /// The next frame that matters.
+    /// Reads the next message or ping; skips other commands.
     pub(super) fn frame(&mut self) -> io::Result<ZmtpFrame> {
         let mut parts = false;
         loop {
             let (flags, body) = read_frame(&mut self.stream)?;
             if flags & COMMAND != 0 {
-                // Two bytes of time, and the text to send back.
+                // Two bytes of time, then the text to send back.
                 if let Some(rest) = body.strip_prefix(b"\x04PING") {
                     return Ok(ZmtpFrame::Ping(rest.get(2..).unwrap_or_default().to_vec()));
                 }
@@ -192,7 +192,7 @@ impl<R: Read> Reader<R> {
 }
 
 impl<W: Write> FrameWriter<W> {
-    /// A message of one part.
+    /// Writes a message of one part.
     pub(super) fn message(&mut self, body: &[u8]) -> io::Result<()> {
         self.frame(0, body)
     }
@@ -210,7 +210,7 @@ impl<W: Write> FrameWriter<W> {
                 head
             }
         };
-        // One packet for what fits in one.
+        // Short messages are sent in one packet.
         if body.len() <= 1 << 14 {
             head.extend(body);
             return self.stream.write_all(&head);
@@ -260,7 +260,7 @@ mod tests {
 
     #[test]
     fn lengths_are_not_believed() {
-        // 2^60 bytes, and a gigabyte of which one byte comes.
+        // 2^60 bytes, and a gigabyte of which only one byte arrives.
         for head in [&[2, 16, 0, 0, 0, 0, 0, 0, 0][..], &[2, 0, 0, 0, 0, 64, 0, 0, 0, 1], &[255, 1]]
         {
             assert!(reader(head).frame().is_err(), "{head:?}");

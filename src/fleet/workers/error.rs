@@ -1,4 +1,4 @@
-//! Why a fleet cannot start or go on.
+//! Errors of fleets.
 
 use std::io;
 use std::path::PathBuf;
@@ -7,7 +7,7 @@ use miette::Diagnostic;
 
 use crate::control::NO_THREAD;
 
-/// Why workers cannot start or continue.
+/// Reason why workers cannot start or continue.
 #[derive(Debug, thiserror::Error, Diagnostic)]
 pub enum FleetError {
     #[error("cannot start the worker {name}: {source}")]

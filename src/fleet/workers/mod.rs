@@ -1,6 +1,6 @@
-//! `-j N`: several workers under one command. Each is an ordinary `ffuzz` process with an instance
-//! folder of its own; they exchange finds by `sync`. This module starts them, reads their events,
-//! restarts them when they die, and ends them; their events are joined into one stream.
+//! `-j N`: several workers under one command. Each is an ordinary `ffuzz` process with its own instance
+//! folder; they exchange finds by `sync`. This module starts them, reads their events, restarts them when
+//! they die, and ends them. It joins their events into one stream.
 
 mod error;
 mod orders;
@@ -36,22 +36,22 @@ const INBOX: usize = 4096;
 const IN_A_ROW: usize = 1000;
 /// Maximum number of warnings remembered, to report each once.
 const MOST_WARNINGS: usize = 1000;
-/// Open files of the fleet itself, its start-up and its clients included, and of each worker's three
-/// pipes.
+/// Open files of the fleet itself, including start-up and clients; `FILES_A_WORKER` adds the three pipes
+/// of each worker.
 const FILES: u64 = 256;
 const FILES_A_WORKER: u64 = 3;
 /// Time for the workers to pause after Ctrl-Z: their longest batches of runs, on a loaded machine.
 const PAUSE: Duration = Duration::from_secs(5);
-/// Time for a worker's last run and its files. One that has neither ended then nor sent an event (it may
-/// import what the others have, `AFL_FINAL_SYNC`) is killed.
+/// Time for a worker's last run and its files. A worker that has neither ended by then nor sent an event
+/// (it may import peers' finds, `AFL_FINAL_SYNC`) is killed.
 const STOP_GRACE: Duration = Duration::from_secs(15);
 
-/// What [`run`] needs to know. The rest is on the workers' command lines.
+/// Options of [`run`]. All others are on the workers' command lines.
 #[derive(Clone, Debug)]
 pub struct FleetOptions {
-    /// The main first.
+    /// Workers, with the main first.
     pub workers: Vec<WorkerPlan>,
-    /// `-V`.
+    /// Time limit (`-V`).
     pub time: Option<Duration>,
     /// `AFL_BENCH_UNTIL_CRASH`: the end of one worker ends all.
     pub until_crash: bool,
@@ -62,10 +62,10 @@ pub struct FleetOptions {
     pub triage: Option<TriageOptions>,
 }
 
-/// Runs all workers until the last has ended, or an end is requested.
+/// Runs all workers until the last one has ended, or a stop is requested.
 ///
-/// Has to be called by a thread that lives as long as the process: the kernel ends the workers with
-/// the thread that has started them.
+/// Must be called by a thread that lives as long as the process: the kernel ends the workers together with
+/// the thread that started them.
 pub fn run(
     options: FleetOptions,
     sinks: Vec<Box<dyn EventSink>>,
@@ -108,7 +108,7 @@ pub fn run(
     fleet.end(result)
 }
 
-/// For the threads of clients. A request to stop takes effect immediately.
+/// Receives messages from clients' threads. A request to stop takes effect immediately.
 fn deliver(inbox: &SyncSender<FleetMessage>, stop: &Stop) -> Deliver {
     let (inbox, stop) = (inbox.clone(), stop.clone());
     Arc::new(move |incoming: Incoming| {
@@ -119,7 +119,7 @@ fn deliver(inbox: &SyncSender<FleetMessage>, stop: &Stop) -> Deliver {
     })
 }
 
-/// Whether no other worker has sent this warning.
+/// Returns true if no other worker has sent this warning.
 fn first_by(warnings: &mut HashMap<String, usize>, message: &str, number: usize) -> bool {
     if warnings.len() >= MOST_WARNINGS {
         warnings.clear();
@@ -139,18 +139,19 @@ struct Fleet {
     bus: EventBus,
     sender: SyncSender<FleetMessage>,
     inbox: Receiver<FleetMessage>,
-    /// The main has sent an event, so the target has started: the others follow.
+    /// True once the main has sent an event: the target works, so the others start.
     target_works: bool,
     fuzzing_since: Option<Instant>,
-    /// From outside (`--control`).
+    /// Commands from outside (`--control`).
     commands: PendingCommands,
     /// Workers that have not paused yet for Ctrl-Z.
     at_work: Vec<usize>,
     adopted: Adopted,
-    /// Of the worker that ended last.
+    /// Reason of the last worker's end.
     last_reason: StopReason,
     last_tick: Instant,
-    /// Warnings, with the worker that sent each first: all workers have the same target, so one is enough.
+    /// Warnings, each with the first worker that sent it: all workers have the same target, so one report
+    /// is enough.
     warnings: HashMap<String, usize>,
 }
 
@@ -174,8 +175,8 @@ impl Fleet {
         }
     }
 
-    /// The others follow when the main has shown that the target can be started, so that a fault
-    /// is reported once.
+    /// Starts workers that are due. The others follow once the main has shown that the target starts, so
+    /// that an error is reported once.
     fn start_due(&mut self) -> Result<(), FleetError> {
         let count = if self.target_works { self.workers.len() } else { 1 };
         for number in 0..count {
@@ -194,7 +195,7 @@ impl Fleet {
         Ok(())
     }
 
-    /// The worker could not even start a process. Once the fleet fuzzes, it is tried again.
+    /// Handles a worker whose process could not be started. Once the fleet fuzzes, it is retried.
     fn take_false_start(&mut self, number: usize, error: FleetError) -> Result<(), FleetError> {
         self.workers[number].note_false_start();
         if self.fuzzing_since.is_none() || self.is_lost(number) {
@@ -204,8 +205,8 @@ impl Fleet {
         Ok(())
     }
 
-    /// Whether no worker fuzzes any more after the end of this one. Until the first has fuzzed, one that
-    /// cannot is enough.
+    /// Returns true if no worker fuzzes any more after the end of this one. Before any worker has fuzzed,
+    /// a single hopeless one is enough.
     fn is_lost(&self, number: usize) -> bool {
         let at_work = |worker: &Worker| !worker.has_ended() && !worker.is_hopeless();
         let fuzzing = self.fuzzing_since.is_some() && self.workers.iter().any(at_work);
@@ -245,7 +246,7 @@ impl Fleet {
     fn carry_out(&mut self, order: Order) {
         let own = match &order.command {
             Ok(Command::Stats) => Some(Answer::Stats(Box::new(self.snapshot()))),
-            // An end was requested when this message arrived.
+            // The stop was requested when this message arrived.
             Ok(Command::Stop) => Some(Answer::Done),
             _ => None,
         };
@@ -262,8 +263,8 @@ impl Fleet {
         }
     }
 
-    /// Ctrl-Z: the workers are in sessions of their own, and pause meanwhile. They cannot miss the end of
-    /// it, as they could with signals.
+    /// Handles Ctrl-Z: the workers run in sessions of their own, and pause meanwhile by command. Unlike
+    /// with signals, they cannot miss the end of the pause.
     fn suspend_if_asked(&mut self) {
         if !self.stop.wants_suspension() {
             return;
@@ -275,7 +276,7 @@ impl Fleet {
         self.at_work = (0..self.workers.len()).filter(|n| self.workers[*n].is_running()).collect();
         self.send_to_workers(&Command::Pause, orders::SUSPENSION);
         let asked = Instant::now();
-        // A second Ctrl-Z takes effect when it comes.
+        // A second Ctrl-Z takes effect immediately.
         while !self.at_work.is_empty() && asked.elapsed() < PAUSE && self.stop.wants_suspension() {
             self.receive();
         }
@@ -283,7 +284,7 @@ impl Fleet {
         self.send_to_workers(&Command::Resume, orders::NOBODY);
     }
 
-    /// Time in the background by Ctrl-Z, which does not count.
+    /// Excludes time in the background (Ctrl-Z) from the fuzzing time.
     fn leave_out(&mut self, time: Duration) {
         self.fuzzing_since.iter_mut().for_each(|since| *since += time);
     }
@@ -331,7 +332,7 @@ impl Fleet {
         }
     }
 
-    /// The first of them, or one of an earlier campaign, starts the triage.
+    /// Starts the triage with the first crash, or one of an earlier campaign.
     fn look_at_crashes(&mut self, event: &Event) {
         let Some(triage) = &mut self.triage else { return };
         match event {
@@ -347,7 +348,7 @@ impl Fleet {
         }
     }
 
-    /// Restarts it if it has died, unless it can never fuzz.
+    /// Restarts a worker that has died, unless it is hopeless.
     fn restart_if_ended(&mut self, number: usize) -> Result<(), FleetError> {
         let Some(end) = self.workers[number].end() else { return Ok(()) };
         for answer in self.commands.ended(number) {
@@ -362,7 +363,7 @@ impl Fleet {
         };
         let worker = &self.workers[number];
         let (name, error) = (&worker.plan.name, worker.last_error());
-        // An error of the first worker would affect all, and is reported as by a single fuzzer.
+        // An error of the main would affect all workers, and is reported as by a single fuzzer.
         if let (None, Some((cause, remedy))) = (self.fuzzing_since, &error) {
             let cause = if number == 0 { cause.clone() } else { format!("{name}: {cause}") };
             return Err(FleetError::Worker { cause, remedy: remedy.clone() });
@@ -381,7 +382,7 @@ impl Fleet {
         if self.stop.asked() {
             return Some(StopReason::User);
         }
-        // A pause by command is part of that time: nobody may come to end it.
+        // A pause by command counts, because its end may never come.
         let time = self.fuzzing_since.map_or(Duration::ZERO, |since| since.elapsed());
         if self.time.is_some_and(|limit| time >= limit) {
             return Some(StopReason::TimeLimit);
@@ -396,7 +397,7 @@ impl Fleet {
         self.workers.iter().for_each(|worker| worker.signal(signal));
     }
 
-    /// Asks all workers to end and waits for them; reports the final status.
+    /// Asks all workers to end, waits for them, and reports the final status.
     fn end(mut self, mut result: Result<StopReason, FleetError>) -> Result<StopReason, FleetError> {
         self.signal(libc::SIGINT);
         self.stop.suspend_at_once();
@@ -423,7 +424,7 @@ impl Fleet {
         if let Some(triage) = &mut self.triage {
             triage.finish(reason.patience());
         }
-        // A fleet that never fuzzed has nothing to show but its error.
+        // A fleet that never fuzzed shows only its error.
         if self.fuzzing_since.is_some() || result.is_ok() {
             let snapshot = Box::new(self.snapshot());
             let next = pointers(&self.root, None, &snapshot.finds, self.resume.as_deref());
@@ -432,7 +433,7 @@ impl Fleet {
         result
     }
 
-    /// If the worker has ended: the error that ended it, which is reported.
+    /// Reports the end of a worker that has ended; returns the error that ended it.
     fn report_end(&mut self, number: usize) -> Option<FleetError> {
         let end = self.workers[number].end()?;
         self.commands.ended(number).iter().for_each(|answer| self.bus.send(answer));
@@ -480,7 +481,7 @@ mod tests {
     use std::os::unix::fs::PermissionsExt;
     use std::sync::Mutex;
 
-    /// Warnings of workers.
+    /// Collects warnings of workers.
     #[derive(Clone, Default)]
     struct Reported(Arc<Mutex<Vec<String>>>);
 

@@ -1,4 +1,4 @@
-//! Distribution of commands from outside to the workers, and the joining of their answers.
+//! Distributes commands from outside to the workers, and joins their answers.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
@@ -8,9 +8,9 @@ use ffuzz_config::options::Schedule;
 use ffuzz_engine::mutate::dictionary::Token;
 use ffuzz_event::{Event, Injected, Reply};
 
-/// Maximum number of tokens sent again to a restarted worker; a dictionary by hand is shorter.
+/// Maximum number of tokens repeated to a restarted worker; manual dictionaries are shorter.
 const MOST_TOKENS: usize = 4096;
-/// Number of commands without a client that waits for the answer.
+/// Number of commands for whose answers no client waits.
 pub(super) const NOBODY: u64 = 0;
 /// Number of the pause for Ctrl-Z, whose answers the fleet itself waits for.
 pub(super) const SUSPENSION: u64 = u64::MAX;
@@ -44,14 +44,14 @@ impl Standing {
         }
     }
 
-    /// Commands for a worker that starts.
+    /// Commands for a worker that is being started.
     pub(super) fn lines(&self) -> Vec<String> {
         let mut commands = Vec::new();
         let set = |timeout, schedule, token| Command::Set(Setting { timeout, schedule, token });
         if self.timeout.is_some() {
             commands.push(set(self.timeout, None, None));
         }
-        // In a command of its own: a main may refuse it.
+        // A separate command, because a main may refuse it.
         if self.schedule.is_some() {
             commands.push(set(None, self.schedule, None));
         }
@@ -77,21 +77,21 @@ struct OpenCommand {
 #[derive(Debug, Default)]
 pub(super) struct PendingCommands {
     pub(super) standing: Standing,
-    /// Inputs for which no worker runs: the first that starts gets them.
+    /// Inputs that arrived while no worker ran; the first one that starts gets them.
     waiting: VecDeque<Order>,
     open: BTreeMap<u64, OpenCommand>,
-    /// Numbers given so far.
+    /// Number of commands so far.
     count: u64,
     injected: Injected,
 }
 
-/// What is to be done with an order.
+/// Next step for an order.
 #[derive(Debug)]
 pub(super) enum OrderShare {
-    /// This line goes to these workers.
+    /// Send this line to these workers.
     Line(String, Vec<usize>),
     Answer(Event),
-    /// A worker that is started later gets it.
+    /// Give the order to a worker that starts later.
     Later,
 }
 
@@ -115,15 +115,15 @@ impl PendingCommands {
             return OrderShare::Answer(order.answer(Err("no worker is running".into())));
         }
         if running.is_empty() {
-            // They get it at their start.
+            // Workers get it at their start.
             return OrderShare::Answer(order.answer(Ok(Answer::Done)));
         }
-        // The main one logs what its seeds compare, and imports the others' seeds.
+        // The main logs its seeds' comparisons, and imports the others' seeds.
         let asked = if *command == Command::Blockers { vec![running[0]] } else { running };
         OrderShare::Line(self.give(order, asked.clone()), asked)
     }
 
-    /// The line for these workers, whose answers are still to come.
+    /// The line for these workers; their answers are awaited.
     fn give(&mut self, order: Order, workers: Vec<usize>) -> String {
         self.count += 1;
         self.injected.forwarded += u64::from(order.is_input());
@@ -135,7 +135,7 @@ impl PendingCommands {
         line
     }
 
-    /// Commands for a worker at its start.
+    /// Commands for a worker at its start, including queued inputs.
     pub(super) fn for_start(&mut self, worker: usize) -> Vec<String> {
         let mut lines = self.standing.lines();
         let waiting = std::mem::take(&mut self.waiting);
@@ -143,7 +143,7 @@ impl PendingCommands {
         lines
     }
 
-    /// Answers to all open commands when no worker will run any more.
+    /// Answers to all open commands, when no worker will run any more.
     pub(super) fn answer_remaining(&mut self) -> Vec<Event> {
         let waiting = std::mem::take(&mut self.waiting);
         let open = std::mem::take(&mut self.open);
@@ -170,7 +170,7 @@ impl PendingCommands {
         self.closed(number)
     }
 
-    /// Answers to the commands that a dead worker has left open.
+    /// Answers to commands that a dead worker has left open.
     pub(super) fn ended(&mut self, worker: usize) -> Vec<Event> {
         let left = self.open.iter_mut().filter(|(_, open)| open.workers.contains(&worker));
         let numbers: Vec<u64> = left
@@ -226,7 +226,7 @@ mod tests {
         let share = orders.divide(order(9, set), vec![0, 1]);
         assert!(matches!(&share, OrderShare::Line(_, workers) if *workers == [0, 1]));
         assert_eq!(shown(orders.answered(1, reply(&share, true))), None);
-        // The main refuses it; one worker that accepts it is enough.
+        // The main refuses it; one accepting worker is enough.
         let last = orders.answered(0, reply(&share, false));
         assert_eq!(shown(last), Some((5, Some(9), true)));
         assert_eq!(shown(orders.answered(0, reply(&share, true))), None);

@@ -1,38 +1,38 @@
-//! How the workers differ. Equal fuzzers find the same; a mix of schedules,
-//! orders and trimming covers more than any one of them.
+//! Differences between the workers. Equal fuzzers find the same inputs; a mix of schedules, orders
+//! and trimming covers more than any single setting.
 
 use ffuzz_config::options::Schedule;
 
-/// The secondaries' schedules, in turn. Those that count paths (`fast`, `coe`, `lin`, `quad`, `rare`)
-/// look at every single run, so a target that takes inputs in batches is many times slower with them.
+/// Schedules of the secondaries, in turn. Those that count paths (`fast`, `coe`, `lin`, `quad`,
+/// `rare`) observe every single run, which makes a target that takes batches many times slower.
 const SCHEDULES: &[Schedule] =
     &[Schedule::Explore, Schedule::Exploit, Schedule::Mmopt, Schedule::Seek];
-/// One secondary in this number trims (the main's queue is untrimmed as well: long inputs keep what
-/// nobody thought of), takes seeds in order, prefers changes that lead to crashes, looks for new code
-/// only.
+/// One secondary in this number trims, takes seeds in order, prefers changes that lead to crashes, or
+/// searches only for new edges. The main's queue is untrimmed as well, because long inputs keep
+/// unexpected content.
 const TRIMS: usize = 3;
 const IN_ORDER: usize = 5;
 const EXPLOITS: usize = 5;
 const EDGES_ONLY: usize = 4;
 
-/// How one worker works.
+/// Strategy of one worker.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct WorkerStrategy {
     pub main: bool,
     pub schedule: Schedule,
-    /// Runs the deterministic stage. Once is enough for all workers, so the main does it.
+    /// Runs the deterministic stage, which only the main does: once is enough for all workers.
     pub deterministic: bool,
     pub trim: bool,
-    /// Picks seeds in the order of the queue; a main does so anyway.
+    /// Picks seeds in queue order; a main always does.
     pub sequential: bool,
-    /// `-P exploit`.
+    /// Uses `-P exploit`.
     pub exploits: bool,
     /// Guided by domains, if any worker is (`-p`).
     pub domains: bool,
 }
 
 impl WorkerStrategy {
-    /// Number 0 is the main.
+    /// Strategy of a worker; number 0 is the main.
     #[must_use]
     pub fn of(number: usize) -> Self {
         let Some(index) = number.checked_sub(1) else {
@@ -58,7 +58,8 @@ impl WorkerStrategy {
     }
 }
 
-/// `main`, `worker01`, `worker02` …: they sort in this order, and AFL's tools take any name.
+/// Name of a worker: `main`, `worker01`, `worker02` …. They sort in this order, and AFL's tools
+/// accept any name.
 #[must_use]
 pub fn name(number: usize) -> String {
     if number == 0 { "main".to_owned() } else { format!("worker{number:02}") }

@@ -22,31 +22,32 @@ use ffuzz_sys::wire;
 
 /// Maximum length of a line: a status with thousands of domains has some hundred kilobytes.
 const LONGEST_LINE: u64 = 16 << 20;
-/// Bytes of a worker's last output kept to explain its end: a panic with its backtrace is the longest.
+/// Maximum number of last output lines kept to explain a worker's end, and length of each: a panic with
+/// its backtrace is the longest.
 const LINES_KEPT: usize = 20;
 const LONGEST_LINE_KEPT: usize = 4096;
 /// Number of consecutive starts without fuzzing after which the worker is given up.
 const MOST_FALSE_STARTS: u32 = 3;
-/// If a process has ended and its pipes stay open (a child of it holds them), the fleet stops waiting
-/// after this time without output, and after the second time in any case.
+/// Time without output after which the fleet stops waiting for the pipes of an ended process, which its
+/// children may hold open; `LATEST_OUTPUT` is the limit in any case.
 const LATE_OUTPUT: Duration = Duration::from_secs(1);
 const LATEST_OUTPUT: Duration = Duration::from_secs(10);
-/// How a command of ours marks its last lines (`cmd::exit`), and its first.
+/// Prefixes of the last lines of an ffuzz command (`cmd::exit`), and of its warnings.
 const PREFIX: &str = "ffuzz: ";
 const HINT: &str = "hint: ";
 const WARNING: &str = "warning: ";
 
-/// What a worker is started with.
+/// Settings with which a worker starts.
 #[derive(Clone, Debug)]
 pub struct WorkerPlan {
     pub name: String,
-    /// Its command line, the program included.
+    /// Command line, including the program.
     pub argv: Vec<OsString>,
-    /// Changes to the environment; None takes a variable out of it.
+    /// Changes to the environment; None removes a variable.
     pub env: Vec<(OsString, Option<OsString>)>,
     /// Its own `AFL_TMPDIR`, created and removed with it.
     pub tmpdir: Option<PathBuf>,
-    /// It takes commands on its standard input.
+    /// True if it reads commands from its standard input.
     pub takes_commands: bool,
 }
 
@@ -56,7 +57,7 @@ pub(crate) enum WorkerOutput {
     Event(Box<Event>),
     /// An event of one of its own workers, if it is a fleet itself; its joined status is a separate event.
     Part,
-    /// A line of its standard error, or one of its standard output that is no event.
+    /// A line of its standard error, or a line of its standard output that is no event.
     Line(String),
     Closed,
 }
@@ -72,7 +73,7 @@ pub(crate) enum FleetMessage {
 /// How a process of a worker ended.
 #[derive(Debug)]
 pub(crate) enum WorkerEnd {
-    /// With the last event of a campaign that ends well.
+    /// Ended after the last event of a campaign that ends well.
     Stopped(StopReason),
     /// Description of the end.
     Died(String),
@@ -93,11 +94,11 @@ struct Running {
     process: Subprocess,
     /// Lines for its standard input.
     commands: Option<Sender<String>>,
-    /// Pipes that are not closed yet.
+    /// Number of open pipes.
     open: u8,
     fuzzing_since: Option<Instant>,
     stopped: Option<StopReason>,
-    /// When and how it ended, once that is known.
+    /// Time and status of its end, once known.
     gone: Option<(Instant, i32)>,
     /// Time of its last output.
     last_output_at: Instant,
@@ -107,14 +108,14 @@ struct Running {
 pub(crate) struct Worker {
     pub(crate) plan: WorkerPlan,
     phase: Phase,
-    /// Number of its process, which identifies late output of an earlier one.
+    /// Number of its process; identifies late output of an earlier one.
     started: u32,
     last_event_at: Instant,
     last: Option<Box<Snapshot>>,
     last_lines: VecDeque<String>,
-    /// Ends in a row without having fuzzed,
+    /// Number of consecutive ends without fuzzing.
     false_starts: u32,
-    /// and without having fuzzed for a while.
+    /// Pauses before restarts, longer after each process that did not fuzz for a while.
     restarts: Restarts,
 }
 
@@ -132,7 +133,7 @@ impl Worker {
         }
     }
 
-    /// The pause before its next start is over.
+    /// Returns true if the pause before its next start is over.
     pub(crate) fn is_due(&self) -> bool {
         matches!(self.phase, Phase::Waiting { from } if Instant::now() >= from)
     }
@@ -196,14 +197,14 @@ impl Worker {
         Ok(())
     }
 
-    /// What an earlier process left there would keep this one from starting.
+    /// Recreates the folder, because files of an earlier process would prevent the start.
     fn fresh_tmpdir(&self) -> Result<(), FleetError> {
         let Some(folder) = &self.plan.tmpdir else { return Ok(()) };
         let _ = fs::remove_dir_all(folder);
         fs::create_dir(folder).map_err(|source| FleetError::Folder { path: folder.clone(), source })
     }
 
-    /// Handles its output. False if the output is from an earlier process.
+    /// Handles its output; false if the output is from an earlier process.
     pub(crate) fn note(&mut self, process: u32, output: &WorkerOutput) -> bool {
         let Phase::Running(running) = &mut self.phase else { return false };
         if process != self.started {
@@ -238,7 +239,7 @@ impl Worker {
         true
     }
 
-    /// Sends it a line. A worker that ends meanwhile does not read it.
+    /// Sends it a line, which a worker that ends meanwhile does not read.
     pub(crate) fn command(&self, line: &str) {
         if let Phase::Running(Running { commands: Some(commands), .. }) = &self.phase {
             let _ = commands.send(line.to_owned());
@@ -251,7 +252,7 @@ impl Worker {
         }
     }
 
-    /// How its process ended, once all its output has been read.
+    /// The end of its process, once all its output was read.
     pub(crate) fn end(&mut self) -> Option<WorkerEnd> {
         let Phase::Running(running) = &mut self.phase else { return None };
         if running.gone.is_none() {
@@ -267,7 +268,7 @@ impl Worker {
         self.phase = Phase::Ended;
         match status {
             0 => return Some(WorkerEnd::Stopped(stopped.unwrap_or(StopReason::Done))),
-            // It was asked to end before it handled signals.
+            // Asked to end before it handled signals.
             libc::SIGINT => return Some(WorkerEnd::Stopped(StopReason::User)),
             _ => {}
         }
@@ -279,30 +280,30 @@ impl Worker {
         Some(WorkerEnd::Died(exit_in_words(status)))
     }
 
-    /// It ended before it fuzzed.
+    /// Notes an end before fuzzing.
     pub(crate) fn note_false_start(&mut self) {
         self.false_starts += 1;
         self.restarts.note_early_end();
     }
 
-    /// Its last process ended before it fuzzed.
+    /// Returns true if its last process ended before it fuzzed.
     pub(crate) fn has_failed_to_start(&self) -> bool {
         self.false_starts > 0
     }
 
-    /// It was restarted too often without fuzzing.
+    /// Returns true if it was started too often without fuzzing.
     pub(crate) fn is_hopeless(&self) -> bool {
         self.false_starts >= MOST_FALSE_STARTS
     }
 
-    /// Schedules its next start after a pause, which is returned.
+    /// Schedules its next start, and returns the pause before it.
     pub(crate) fn start_later(&mut self) -> Duration {
         let pause = self.restarts.pause();
         self.phase = Phase::Waiting { from: Instant::now() + pause };
         pause
     }
 
-    /// Cause and remedy, if its last lines have them in the form of all ffuzz commands.
+    /// Cause and remedy, if its last lines have the form of an ffuzz error.
     pub(crate) fn last_error(&self) -> Option<(String, String)> {
         let said = |line: &'_ String| line.strip_prefix(PREFIX).map(str::to_owned);
         let (mut cause, mut remedy) = (None, String::new());
@@ -348,7 +349,7 @@ impl Worker {
 
 impl Drop for Worker {
     fn drop(&mut self) {
-        // A process that still runs is killed before its folder is removed.
+        // Kill a running process before its folder is removed.
         self.phase = Phase::Ended;
         if let Some(folder) = &self.plan.tmpdir {
             let _ = fs::remove_dir_all(folder);
@@ -356,12 +357,12 @@ impl Drop for Worker {
     }
 }
 
-/// Whether a line is reported elsewhere: with the worker's end, or by the fleet at its start.
+/// Returns true if a line is reported elsewhere: with the worker's end, or by the fleet at its start.
 pub(crate) fn is_own_message(line: &str) -> bool {
     line.starts_with(PREFIX)
 }
 
-/// The standard input of a worker, and a thread that writes to it: the worker may be busy.
+/// The standard input of a worker, with a thread that writes to it, because the worker may be busy.
 fn command_pipe() -> io::Result<(Stdio, Sender<String>)> {
     let (theirs, ours) = wire::pipe()?;
     let (sender, lines): (_, Receiver<String>) = channel();
@@ -395,7 +396,7 @@ fn read_lines(pipe: OwnedFd, is_json: bool, send: impl Fn(WorkerOutput) -> bool)
     send(WorkerOutput::Closed);
 }
 
-/// None if a line is no event.
+/// Parses an event; None if the line is no event.
 fn event_of(line: &[u8]) -> Option<WorkerOutput> {
     /// The field that `Json::handle_of` adds to the event of a worker.
     #[derive(Deserialize)]
@@ -426,7 +427,7 @@ mod tests {
         Worker::new(WorkerPlan { name, argv, env, tmpdir, takes_commands: true })
     }
 
-    /// Starts it and reads its output to the end.
+    /// Starts the worker and reads its output to the end.
     fn run(worker: &mut Worker) -> WorkerEnd {
         let (sender, inbox) = std::sync::mpsc::sync_channel(16);
         worker.start(0, &sender).unwrap();
@@ -456,7 +457,7 @@ mod tests {
 
     #[test]
     fn one_that_is_asked_to_end_before_it_handles_signals_ends_well() {
-        // Whoever runs the test may ignore SIGINT; a signal that is caught is not inherited.
+        // The test may run with SIGINT ignored; a handler is not inherited.
         Stop::on_signals().unwrap();
         assert!(matches!(run(&mut worker("kill -INT $$")), WorkerEnd::Stopped(StopReason::User)));
     }

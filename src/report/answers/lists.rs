@@ -1,4 +1,4 @@
-//! What is covered, what is shut, what was found.
+//! Answers about coverage, stuck places and finds.
 
 use std::path::Path;
 use std::time::Duration;
@@ -12,20 +12,21 @@ use crate::data::{Function, LineRun, Reach, Reason, SourceFile, Stacks, Totals};
 use crate::survey::StuckPlace;
 use crate::texts;
 
-/// Inputs and operands that explain a place, and lines around it.
+/// Maximum number of inputs and operands that explain a place, and number of lines around it.
 const EXPLAINED_BY: usize = 3;
 const MOST_OPERANDS: usize = 8;
 const AROUND: u32 = 10;
-/// For inputs that come to a place.
+/// Time limit for finding inputs that reach a place.
 const SEARCH_TIME: Duration = Duration::from_secs(5);
-/// Lines of source in one answer.
+/// Maximum number of source lines in one answer.
 const MOST_LINES: usize = 200;
-/// Unreached parts of a file in one answer.
+/// Maximum number of unreached parts of a file in one answer.
 const MOST_PARTS: usize = 100;
-/// Further stacks of a bug, and frames of each.
+/// Maximum number of further stacks of a bug, and of frames of each.
 const MOST_STACKS: usize = 3;
 const MOST_FRAMES: usize = 30;
-/// Part of what is unreached that only another harness can reach, in percent, from which on that is said.
+/// Percentage of unreached code that only another harness can reach, from which on the answer mentions
+/// it.
 const HARNESS: u32 = 30;
 
 impl Analyst {
@@ -254,7 +255,7 @@ impl Session {
         found.ok_or_else(|| format!("no stuck place has the id {id}: it may be passed by now"))
     }
 
-    /// Operands of a comparison in a run, each pair once.
+    /// Operands of a comparison in a run, without repeated pairs.
     pub(super) fn operands(
         &mut self,
         bytes: &[u8],
@@ -273,7 +274,7 @@ impl Session {
     }
 }
 
-/// An entry of the list.
+/// List entry of a stuck place.
 fn summary(one: &StuckPlace, session: &Session) -> Value {
     let place = &one.place;
     let mut entry = json!({
@@ -300,7 +301,7 @@ fn summary(one: &StuckPlace, session: &Session) -> Value {
     entry
 }
 
-/// Lines of a source file with the number of inputs that reach each.
+/// Lines of a source file, each with the number of inputs that reach it.
 fn listing(file: &SourceFile, given: Given<'_>) -> Value {
     let first =
         u32::try_from(given.number("after").unwrap_or(0)).unwrap_or(u32::MAX).saturating_add(1);

@@ -1,8 +1,8 @@
-//! Answers to questions about a campaign, for programs: the same for an agent over the Model Context Protocol and for a
-//! client of the control socket.
+//! Answers to programs' questions about a campaign. Agents (over the Model Context Protocol) and clients of the
+//! control socket get the same answers.
 //!
-//! An [`Analyst`] reads the campaign's folder, and runs its queue in a target of its own; so it needs no campaign that
-//! runs, and does not disturb one.
+//! An [`Analyst`] reads the campaign's folder and runs its queue in a separate target, so it needs no running
+//! campaign and does not disturb one.
 
 mod lists;
 mod runs;
@@ -24,16 +24,16 @@ use crate::data::{Report, Source};
 use crate::survey::{StuckPlace, Survey};
 use tools::{Given, Tool};
 
-/// Bytes of a list, about, and of any answer.
+/// Approximate size limit of a list in bytes, and limit of any answer.
 const MOST_BYTES: usize = 13_000;
 const LARGEST: usize = 16_000;
-/// Entries of a list, unless more are asked for.
+/// Default number of list entries.
 const USUAL: u64 = 20;
-/// Longest time for the comparisons of new inputs, at one question.
+/// Maximum time for logging the comparisons of new inputs, per question.
 const LOG_TIME: Duration = Duration::from_secs(10);
-/// Seconds for which inputs are preferred, unless another time is given.
+/// Default duration of a preference in seconds.
 const PREFERRED_S: u64 = 600;
-/// Places that are known.
+/// Maximum number of known stuck places.
 const MOST_STUCK: usize = 200;
 
 /// Starts the target of a campaign.
@@ -41,7 +41,7 @@ pub type Start = Box<dyn FnMut(&Campaign) -> Result<Hooked, String>>;
 
 /// A running campaign that takes orders.
 pub trait Orders {
-    /// Sends a command of the control socket, waits for its answer.
+    /// Sends a command of the control socket and waits for its answer.
     fn order(&mut self, command: Value) -> Result<Value, String>;
 }
 
@@ -53,32 +53,32 @@ pub struct Analyst {
     session: Option<Session>,
 }
 
-/// What is known of the queue.
+/// State of the queue's analysis.
 struct Session {
     target: Hooked,
     survey: Survey,
-    /// By number of the survey.
+    /// Finds by input number of the survey.
     finds: Vec<Find>,
     known: HashSet<PathBuf>,
-    /// Valid until there are new inputs.
+    /// Stuck places, valid until there are new inputs.
     places: Option<Vec<StuckPlace>>,
     source: Option<Source>,
 }
 
 impl Analyst {
-    /// `root`: the folder of the fuzzer's `-o`. `orders`: the campaign, if it may be changed.
+    /// `root` is the folder of the fuzzer's `-o`. `orders`: the campaign, if it may be changed.
     #[must_use]
     pub fn new(root: PathBuf, start: Start, orders: Option<Box<dyn Orders>>) -> Self {
         Self { root, start, orders, session: None }
     }
 
-    /// Orders are carried out.
+    /// Returns true if orders can be carried out.
     #[must_use]
     pub fn may_write(&self) -> bool {
         self.orders.is_some()
     }
 
-    /// Answers a question whose arguments are checked ([`Tool::check`]).
+    /// Answers a question with checked arguments ([`Tool::check`]).
     pub fn answer(&mut self, tool: &Tool, given: &Map<String, Value>) -> Result<Value, String> {
         let answer = self.answer_of_any_size(tool, Given(given))?;
         match answer.to_string().len() {
@@ -113,7 +113,7 @@ impl Analyst {
         campaign.map_err(|error| format!("cannot read {}: {error}", self.root.display()))
     }
 
-    /// What is known now: new inputs of the queue are run first.
+    /// The current analysis, after running new inputs of the queue.
     fn session(&mut self) -> Result<&mut Session, String> {
         if self.session.is_none() {
             let campaign = self.campaign()?;
@@ -129,7 +129,7 @@ impl Analyst {
         }
         let session = self.session.as_mut().ok_or("there is no target")?;
         if let Err(error) = session.refresh(&self.root) {
-            // The next question starts it again.
+            // The next question restarts it.
             self.session = None;
             return Err(error);
         }
@@ -174,7 +174,7 @@ impl Analyst {
         }
     }
 
-    /// An input's name in the queue, the beginning of one (`id:000123`), or any path.
+    /// Resolves an input's name in the queue, the beginning of a name (`id:000123`), or any path.
     fn path_of(&self, name: &str) -> Result<PathBuf, String> {
         if name.contains('/') {
             return Ok(PathBuf::from(name));
@@ -209,7 +209,7 @@ impl Session {
         for find in new {
             let path = [find.path.clone()];
             self.known.insert(find.path.clone());
-            // One that has gone meanwhile is left out.
+            // Skip a file that was removed in the meantime.
             match self.survey.run(&mut self.target, &path, |_, _| {}) {
                 Ok(()) => self.finds.push(find),
                 Err(crate::survey::SurveyError::Input(_)) => {}
@@ -237,13 +237,13 @@ impl Session {
         self.source.get_or_insert_with(|| Source::new(&self.survey.covered(), |_| true))
     }
 
-    /// Name of an input.
+    /// File name of an input.
     fn name(&self, number: usize) -> Option<String> {
         let name = self.finds.get(number)?.path.file_name()?;
         Some(name.to_string_lossy().into_owned())
     }
 
-    /// Where counters stand, at most `most` of them, each line once.
+    /// Source lines of counters without repetitions, at most `most`.
     fn lines(&self, counters: &[u32], most: usize) -> Vec<String> {
         let mut lines = BTreeSet::new();
         for counter in counters {
@@ -258,7 +258,7 @@ impl Session {
     }
 }
 
-/// Part of a list: entries from `after` on, as many as fit; and where the rest begins.
+/// Part of a list: as many entries after `after` as fit, and the position of the rest.
 fn part<T: Serialize>(all: impl Iterator<Item = T>, given: Given<'_>) -> Value {
     let after = usize::try_from(given.number("after").unwrap_or(0)).unwrap_or(usize::MAX);
     let limit = usize::try_from(given.number("limit").unwrap_or(USUAL)).unwrap_or(usize::MAX);

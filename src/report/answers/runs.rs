@@ -1,4 +1,4 @@
-//! What single inputs do.
+//! Answers about single inputs.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::num::NonZeroUsize;
@@ -15,21 +15,21 @@ use super::tools::Given;
 use super::{Analyst, Session, USUAL};
 use crate::survey::StuckPlace;
 
-/// Places in one answer.
+/// Maximum number of places in one answer.
 const MOST_PLACES: usize = 20;
-/// Lines of one input in an answer.
+/// Maximum number of lines of one input in an answer.
 const MOST_LINES: usize = 500;
-/// Inputs that are preferred.
+/// Maximum number of preferred inputs.
 const MOST_PREFERRED: usize = 50;
-/// For making an input small.
+/// Time limit for minimizing an input.
 const MINIMIZE_TIME: Duration = Duration::from_secs(10);
-/// For inputs that reach a line.
+/// Time limit for finding inputs that reach a line.
 const SEARCH_TIME: Duration = Duration::from_secs(20);
 
 /// Files and lines.
 type Lines = BTreeSet<(String, u32)>;
 
-/// What is watched in a run.
+/// A place or line that a run is tested for.
 enum Watch {
     Place(Box<StuckPlace>),
     Line { file: String, line: u32, counters: Vec<u32> },
@@ -234,7 +234,7 @@ impl Session {
         Ok(Watch::Place(Box::new(self.place(watch)?)))
     }
 
-    /// How far a run goes at a place: 0 does not come there, 1 does, 2 passes it.
+    /// Progress of a run at a place: 0 does not reach it, 1 reaches it, 2 passes it.
     fn far(&self, watch: &Watch, edges: &[u8]) -> usize {
         let is_hit = |counter: &u32| edges.get(*counter as usize).is_some_and(|count| *count > 0);
         match watch {

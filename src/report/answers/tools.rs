@@ -1,10 +1,10 @@
-//! The questions that can be asked, with what they take.
+//! The available questions and their parameters.
 
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
 use serde_json::{Map, Value, json};
 
-/// Largest input that is taken.
+/// Maximum input size.
 const LARGEST_INPUT: usize = 1 << 20;
 
 /// A question or an order.
@@ -12,7 +12,7 @@ const LARGEST_INPUT: usize = 1 << 20;
 pub struct Tool {
     pub name: &'static str,
     pub description: &'static str,
-    /// It changes the campaign.
+    /// True if it changes the campaign.
     pub writes: bool,
     parameters: &'static [Parameter],
 }
@@ -48,7 +48,7 @@ const DATA: Parameter = may("data", Kind::Text, "the input in base64");
 const TEXT: Parameter = may("text", Kind::Text, "the input as text");
 const PATH: Parameter = may("path", Kind::Text, "the input's file, or its name in the queue");
 
-/// All of them.
+/// All tools.
 pub const TOOLS: &[Tool] = &[
     Tool {
         name: "status",
@@ -197,13 +197,13 @@ pub const TOOLS: &[Tool] = &[
 ];
 
 impl Tool {
-    /// The one with this name.
+    /// The tool with this name.
     #[must_use]
     pub fn named(name: &str) -> Option<&'static Self> {
         TOOLS.iter().find(|tool| tool.name == name)
     }
 
-    /// What it takes, as a JSON schema.
+    /// JSON schema of the parameters.
     #[must_use]
     pub fn schema(&self) -> Value {
         let property = |one: &Parameter| {
@@ -229,7 +229,7 @@ impl Tool {
         })
     }
 
-    /// Refuses what it does not take.
+    /// Refuses unknown or invalid arguments.
     pub fn check(&self, given: &Map<String, Value>) -> Result<(), String> {
         for (name, value) in given {
             let known = self.parameters.iter().find(|one| one.name == name);
@@ -256,7 +256,7 @@ impl Tool {
     }
 }
 
-/// What was given to a tool, after it was checked.
+/// Checked arguments of a tool.
 #[derive(Clone, Copy, Debug)]
 pub struct Given<'a>(pub &'a Map<String, Value>);
 
@@ -278,7 +278,7 @@ impl<'a> Given<'a> {
         all.into_iter().flatten().filter_map(Value::as_str).collect()
     }
 
-    /// Bytes given as `data` or `text`; None: there is a path instead, or nothing.
+    /// Bytes given as `data` or `text`; None if there is a path, or nothing.
     pub(super) fn bytes(self) -> Result<Option<Vec<u8>>, String> {
         let bytes = match (self.text("data"), self.text("text"), self.text("path")) {
             (Some(data), None, None) => {
@@ -301,7 +301,7 @@ impl<'a> Given<'a> {
 mod tests {
     use super::*;
 
-    /// On the control socket they stand beside the arguments.
+    /// On the control socket, arguments are next to these fields.
     #[test]
     fn no_argument_is_named_like_the_parts_of_a_command() {
         for tool in TOOLS {

@@ -10,7 +10,7 @@ use quick_xml::events::{BytesDecl, BytesText, Event};
 use super::percent;
 use crate::data::{Source, SourceFile, SourceTotals};
 
-/// Files are named from the folder that all of them share. `seconds`: the time, since 1970.
+/// Writes the XML, with paths relative to the common folder. `seconds`: Unix time of the report.
 #[must_use]
 pub fn cobertura(source: &Source, seconds: u64) -> String {
     let mut out = Writer::new_with_indent(Vec::new(), b' ', 1);
@@ -81,7 +81,7 @@ fn class(out: &mut Out, file: &SourceFile, name: &str) -> io::Result<()> {
     let short = Path::new(name).file_name().unwrap_or_default().to_string_lossy();
     let attributes = rates(&short, Some(name), &file.totals);
     element(out, "class", &attributes).write_inner_content(|out| {
-        // Lines of functions are those of the file.
+        // Methods stay empty, because lines are listed by file.
         element(out, "methods", &[]).write_empty()?;
         element(out, "lines", &[]).write_inner_content(|out| {
             for (line, run) in file.each_line() {
@@ -110,7 +110,7 @@ fn rate(totals: &SourceTotals) -> String {
     format!("{:.4}", percent(totals.reached, totals.lines) / 100.0)
 }
 
-/// The longest folder that all files are in.
+/// The longest folder that contains all files.
 fn shared_folder(files: &[SourceFile]) -> PathBuf {
     let mut folders = files.iter().filter_map(|file| Path::new(&file.path).parent());
     let first = folders.next().unwrap_or(Path::new("")).to_owned();

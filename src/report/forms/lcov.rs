@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use crate::data::Source;
 
-/// Functions, lines and their sums, file by file. A count is a number of inputs.
+/// Functions, lines and their sums by file. A count is a number of inputs.
 #[must_use]
 pub fn lcov(source: &Source) -> String {
     let mut text = String::new();

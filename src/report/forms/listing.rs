@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use super::percent;
 use crate::data::{LineRun, Reach, Source, SourceFile, SourceTotals};
 
-/// A row for each file and one for all of them.
+/// Table with a row for each file and one for the total.
 #[must_use]
 pub fn table(source: &Source) -> String {
     let mut text = format!("{:>15} {:>7} {:>13} {:>7}  file\n", "lines", "", "functions", "");
@@ -26,8 +26,8 @@ fn row(text: &mut String, totals: &SourceTotals, name: &str) {
     );
 }
 
-/// The text of a file with the number of inputs that have reached each line. A `~` stands before the number if it follows
-/// from other lines. Lines without code have no number.
+/// The text of a file, with the number of inputs that reached each line. A `~` before the number means that it
+/// follows from other lines. Lines without code have no number.
 #[must_use]
 pub fn annotated(file: &SourceFile, text: &str) -> String {
     let mut runs = file.lines.iter().peekable();
@@ -48,7 +48,7 @@ fn count(run: &LineRun) -> String {
     }
 }
 
-/// Names and code come from the target, and go to terminals.
+/// Replaces control characters: names and code come from the target and are shown in terminals.
 pub(crate) fn clean(text: &str) -> String {
     text.replace(|c: char| c.is_control() && c != '\t', "?")
 }

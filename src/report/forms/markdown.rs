@@ -1,11 +1,11 @@
-//! A summary in Markdown, short enough for a comment or a model: at most 200 lines.
+//! A summary in Markdown, short enough for a comment or a language model: at most 200 lines.
 
 use std::fmt::Write as _;
 
 use super::{percent, time};
 use crate::data::{Reason, Report, Totals};
 
-/// Rows of the tables.
+/// Maximum numbers of table rows.
 const MOST_BUGS: usize = 30;
 const MOST_STUCK: usize = 40;
 const MOST_FUNCTIONS: usize = 20;
@@ -127,7 +127,7 @@ fn file_rows(text: &mut String, report: &Report) {
     }
 }
 
-/// Text of the target in a table: no markup, no line of its own.
+/// Text from the target for a table cell: without markup or line breaks.
 fn clean(text: &str) -> String {
     let mut clean = String::new();
     for letter in text.chars() {
@@ -142,7 +142,7 @@ fn clean(text: &str) -> String {
     clean
 }
 
-/// The same as code, in which nothing but `|` and the quotes themselves has a meaning.
+/// The same as code, in which only `|` and backquotes have a meaning.
 fn code(text: &str) -> String {
     let text: String = text
         .chars()

@@ -1,4 +1,4 @@
-//! What is known, written for people and for other programs.
+//! Output formats of a report, for users and for other programs.
 
 pub mod cobertura;
 pub mod html;
@@ -6,7 +6,7 @@ pub mod lcov;
 pub mod listing;
 pub mod markdown;
 
-/// A length of time in its two largest units: `3 min 5 s`.
+/// A duration in its two largest units: `3 min 5 s`.
 #[must_use]
 pub fn time(seconds: u64) -> String {
     match seconds {
@@ -17,7 +17,7 @@ pub fn time(seconds: u64) -> String {
     }
 }
 
-/// Part of a whole in percent; of nothing 0.
+/// Share of a whole in percent; 0 if the whole is 0.
 fn percent(part: usize, whole: usize) -> f64 {
     100.0 * part as f64 / whole.max(1) as f64
 }
@@ -30,7 +30,7 @@ mod tests {
         Totals, Warning,
     };
 
-    /// One of each.
+    /// A report with one entry of each kind.
     pub(super) fn report() -> Report {
         let bytes = Some(InputPart { from: 0, size: 2, hex: "4142".into() });
         let series = Series {
@@ -100,7 +100,7 @@ mod tests {
         }
     }
 
-    /// Two files: one with two functions of which the second was not entered, and one that nothing has reached.
+    /// Two files: one with two functions of which the second was not entered, and an unreached one.
     pub(super) fn example() -> Source {
         let line =
             |line, state, inputs| LineRun { first: line, last: line, state, inputs, input: None };

@@ -1,4 +1,4 @@
-//! A function that can have a copy, and what must be known of it.
+//! A function that can have a copy, with its analysis.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -11,9 +11,9 @@ use iced_x86::{
 use crate::blocks::Blocks;
 use crate::lines::decoder;
 
-/// Bytes of a jump to anywhere.
+/// Size of a jump with a 32-bit distance.
 const JUMP: u64 = 5;
-/// The bits of the flags that arithmetic sets.
+/// The flags that arithmetic sets.
 const ARITHMETIC: u32 = RflagsBits::OF
     | RflagsBits::SF
     | RflagsBits::ZF
@@ -21,12 +21,12 @@ const ARITHMETIC: u32 = RflagsBits::OF
     | RflagsBits::CF
     | RflagsBits::PF;
 
-/// Registers that a counter may use: of those that a function need not keep. The number of each in
-/// machine code is at the same place in [`NUMBERS`].
+/// Registers that a counter may use: those that a function need not preserve. [`NUMBERS`] has their numbers in
+/// machine code, in the same order.
 const USABLE: [Register; 5] =
     [Register::RAX, Register::RCX, Register::RDX, Register::RSI, Register::RDI];
 const NUMBERS: [u8; 5] = [0, 1, 2, 6, 7];
-/// All of them, a bit for each.
+/// One bit for each of the usable registers.
 const ALL: u32 = 0b1_1111;
 
 /// A function that can have a copy.
@@ -34,7 +34,7 @@ pub(super) struct Function<'a> {
     pub(super) range: Range<u64>,
     pub(super) bytes: &'a [u8],
     pub(super) instructions: Vec<Instruction>,
-    /// Of each instruction: where in it the distance to the memory that it uses is, or 0.
+    /// For each instruction, the offset of its displacement of a relative memory operand, or 0.
     pub(super) distances: Vec<u8>,
     /// Its blocks: address, and number in the file.
     blocks: Vec<(u64, u32)>,
@@ -48,7 +48,7 @@ fn within<'a>(sorted: &'a [u64], range: &Range<u64>) -> &'a [u64] {
 }
 
 impl<'a> Function<'a> {
-    /// None: it has an instruction that cannot be copied.
+    /// Reads a function; None if it has an instruction that cannot be copied.
     pub(super) fn read(bytes: &'a [u8], range: &Range<u64>, blocks: &'a Blocks) -> Option<Self> {
         let mut decoder = decoder(bytes, range.start);
         let (mut instructions, mut distances) = (Vec::new(), Vec::new());
@@ -70,19 +70,19 @@ impl<'a> Function<'a> {
         Some(Self { range, bytes, instructions, distances, blocks: blocks_of, entries })
     }
 
-    /// Of the block that begins there, in the file.
+    /// Number in the file of the block that begins at `address`.
     pub(super) fn number(&self, address: u64) -> Option<u32> {
         let index = self.blocks.binary_search_by_key(&address, |(at, _)| *at).ok()?;
         Some(self.blocks[index].1)
     }
 
-    /// Of the instruction at this address.
+    /// Index of the instruction at this address.
     pub(super) fn index_of(&self, address: u64) -> Option<usize> {
         self.instructions.binary_search_by_key(&address, Instruction::ip).ok()
     }
 
-    /// Before each instruction, and after the last: numbers of registers that hold nothing which is read later on. What
-    /// runs after a call or a return may read all.
+    /// For each instruction, and the end: numbers of the registers whose content is not read later. Code after a call
+    /// or a return may read all.
     pub(super) fn free_registers(&self) -> Vec<Vec<u8>> {
         let mut factory = InstructionInfoFactory::new();
         let live = self.live(ALL, |instruction| match instruction.flow_control() {
@@ -97,8 +97,8 @@ impl<'a> Function<'a> {
         live.iter().map(free).collect()
     }
 
-    /// Before each instruction: its flags may be read before they are set again. No caller and no called function reads
-    /// them.
+    /// For each instruction: true if its flags may be read before they are set again. Neither callers nor called
+    /// functions read them.
     pub(super) fn live_flags(&self) -> Vec<bool> {
         let live = self.live(ARITHMETIC, |instruction| {
             let set = match instruction.flow_control() {
@@ -112,8 +112,8 @@ impl<'a> Function<'a> {
         live.iter().map(|flags| *flags != 0).collect()
     }
 
-    /// Before each instruction, and after the last: what may be read later on, a bit for each of `all`. Outside of the
-    /// function, all may be.
+    /// For each instruction, and the end: what may be read later, one bit for each of `all`. Outside the function,
+    /// all may be read.
     fn live(&self, all: u32, uses: impl FnMut(&Instruction) -> Uses) -> Vec<u32> {
         let uses: Vec<Uses> = self.instructions.iter().map(uses).collect();
         let count = self.instructions.len();
@@ -144,21 +144,21 @@ impl<'a> Function<'a> {
     }
 }
 
-/// What an instruction does with flags or registers, a bit for each: those that it may read, and those that it sets.
+/// Flags or registers that an instruction may read, and those that it sets, one bit each.
 #[derive(Clone, Copy, Default)]
 struct Uses {
     read: u32,
     set: u32,
 }
 
-/// Of [`USABLE`].
+/// Uses of the [`USABLE`] registers.
 fn registers(used: &[UsedRegister]) -> Uses {
     let Uses { mut read, mut set } = Uses::default();
     for of in used {
         let register = of.register().full_register();
         let Some(index) = USABLE.iter().position(|usable| *usable == register) else { continue };
         match of.access() {
-            // A part of a register leaves the rest; 32 bits do not.
+            // Writing part of a register keeps the rest; writing 32 bits does not.
             OpAccess::Write if of.register().size() >= 4 => set |= 1 << index,
             OpAccess::Write | OpAccess::CondWrite | OpAccess::None => {}
             _ => read |= 1 << index,
@@ -167,7 +167,7 @@ fn registers(used: &[UsedRegister]) -> Uses {
     Uses { read, set }
 }
 
-/// Not what has a short branch alone, or counts on where it stands.
+/// Returns false for instructions that have only a short branch form or depend on their own address.
 fn can_be_copied(instruction: &Instruction) -> bool {
     let is_short_only = instruction.is_jcx_short()
         || instruction.is_loop()
@@ -181,8 +181,8 @@ fn can_be_copied(instruction: &Instruction) -> bool {
     !is_short_only && !is_odd && is_near == is_branch && instruction.memory_base() != Register::EIP
 }
 
-/// Of each block: how many branches and instructions before it lead there. A function's first is called, too. `others`
-/// are targets of branches of functions that have no copy.
+/// For each block, the number of branches and preceding instructions that lead to it. The first block of a function
+/// is also called. `others` are branch targets in functions without a copy.
 pub(super) fn arrivals(functions: &[Function<'_>], others: &[u64], blocks: &Blocks) -> Vec<u32> {
     let mut counts = vec![0; blocks.starts.len()];
     let mut branched = HashMap::new();
@@ -216,7 +216,7 @@ pub(super) fn arrivals(functions: &[Function<'_>], others: &[u64], blocks: &Bloc
     counts
 }
 
-/// The flags that it sets whatever its operands are.
+/// Flags that an instruction sets whatever its operands are.
 fn sets(instruction: &Instruction) -> u32 {
     let may_do_nothing = instruction.has_rep_prefix()
         || instruction.has_repne_prefix()
@@ -224,21 +224,22 @@ fn sets(instruction: &Instruction) -> u32 {
     if may_do_nothing { 0 } else { instruction.rflags_modified() }
 }
 
-/// Not a system call.
+/// Returns true for calls, but not for system calls.
 pub(super) fn is_call(instruction: &Instruction) -> bool {
     instruction.mnemonic() == Mnemonic::Call
 }
 
-/// Where the original of a function leads to its copy.
+/// Places where the original of a function jumps to its copy.
 pub(super) struct Sites {
     /// Addresses of jumps, ascending.
     pub(super) jumps: Vec<u64>,
-    /// Those of blocks that may be reached in their original place, and have no room for a jump.
+    /// Blocks that may be reached in the original and have no room for a jump.
     exposed: Vec<u64>,
 }
 
 impl Sites {
-    /// A jump covers nothing that can be reached but by what it replaces, and no call, which is made there.
+    /// Chooses the jumps. A jump must not cover anything that is reached other than through it, nor a call, which
+    /// stays in the original.
     pub(super) fn of(function: &Function<'_>) -> Self {
         let mut sites = Self { jumps: Vec::new(), exposed: Vec::new() };
         let calls: Vec<Range<u64>> = function
@@ -253,7 +254,7 @@ impl Sites {
         places.dedup();
         for at in places {
             let end = at + JUMP;
-            // Its original was replaced, with what alone leads there.
+            // The jump before covers this place, to which nothing else leads.
             if sites.jumps.last().is_some_and(|jump| at < jump + JUMP) {
                 continue;
             }
@@ -270,7 +271,7 @@ impl Sites {
         sites
     }
 
-    /// The block needs no breakpoint.
+    /// Returns true if the block needs no breakpoint.
     pub(super) fn is_covered(&self, block: u64) -> bool {
         self.exposed.binary_search(&block).is_err()
     }
@@ -280,7 +281,7 @@ impl Sites {
 mod tests {
     use super::*;
 
-    /// At 16, with these starts of blocks and entries.
+    /// A function at address 16 with these blocks.
     fn function(code: &'static [u8], blocks: &'static Blocks) -> Function<'static> {
         Function::read(code, &(16..16 + code.len() as u64), blocks).unwrap()
     }
@@ -295,7 +296,7 @@ mod tests {
         // 16: test edi, edi; 18: je 25; 20: mov eax, 1; 25: ret; 26: nop (five bytes); 31: ret
         let code = &[0x85, 0xff, 0x74, 5, 0xb8, 1, 0, 0, 0, 0xc3, 0x0f, 0x1f, 0x44, 0, 0, 0xc3];
         let sites = Sites::of(&function(code, blocks(&[16, 20, 25], &[16, 25])));
-        // The block at 20 is reached through 16 alone, whose jump covers its first byte.
+        // The block at 20 is reached only through 16, whose jump covers its first byte.
         assert_eq!((&*sites.jumps, &*sites.exposed), (&[16, 25][..], &[][..]));
         let sites = Sites::of(&function(code, blocks(&[16, 20, 25, 26], &[16, 20, 25, 26])));
         assert_eq!((&*sites.jumps, &*sites.exposed), (&[20, 26][..], &[16, 25][..]));
@@ -331,7 +332,7 @@ mod tests {
         let code = &[0xb8, 1, 0, 0, 0, 0x0f, 5, 0xb8, 1, 0, 0, 0, 0xc3];
         let free = function(code, blocks(&[16], &[16])).free_registers();
         assert_eq!(free, [&[0][..], &[], &[0], &[], &[]]);
-        // A loop that reads what the turn before it has set. 16: mov eax, ecx; 18: mov ecx, 1; 23: jmp 16
+        // A loop that reads what the previous iteration set. 16: mov eax, ecx; 18: mov ecx, 1; 23: jmp 16
         let code = &[0x89, 0xc8, 0xb9, 1, 0, 0, 0, 0xeb, 0xf7];
         let free = function(code, blocks(&[16], &[16])).free_registers();
         assert_eq!(free, [&[0, 2, 6, 7][..], &[0, 1, 2, 6, 7], &[0, 2, 6, 7], &[]]);

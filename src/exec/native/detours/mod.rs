@@ -1,10 +1,10 @@
-//! Copies of functions that count blocks, and edges that no block stands for, as SanitizerCoverage does; and the jumps
-//! that lead from the originals to them. A block has no counter of its own if those after it show how often it ran.
+//! Copies of functions that count blocks and critical edges, as SanitizerCoverage does, and the jumps from the
+//! originals to the copies. A block has no counter of its own if later blocks show how often it ran.
 //!
-//! A copy is used only where all that leads into the function is known ([`Blocks::is_closed`]), so that no jump
-//! takes the place of something that is reached in its middle. Calls are made from their original place: what a
-//! function returns to, and what an exception unwinds through, is what it is without copies. The code that follows a
-//! call and has no room for a jump runs in its original place, too, until the next jump to the copy.
+//! A copy is used only where everything that leads into the function is known ([`Blocks::is_closed`]), so that no
+//! jump overwrites code that is entered in its middle. Calls are made from their original place, so return addresses
+//! and unwinding are the same as without copies. Code after a call without room for a jump also runs in its original
+//! place, until the next jump to the copy.
 
 mod function;
 mod writer;
@@ -14,34 +14,34 @@ use ffuzz_config::options::NativeDomain;
 use function::Function;
 use writer::Writer;
 
-/// What the runtime adds to a file.
+/// Code and jumps that the runtime adds to a file.
 #[derive(Debug, Default)]
 pub(super) struct Detours {
-    /// The copies, as if they stood at address 0 of the file.
+    /// Code of the copies, as if it stood at address 0 of the file.
     pub(super) code: Vec<u8>,
-    /// Address in the file, and place in the code that it leads to; ascending.
+    /// Address of each jump in the file, and its destination as an offset in `code`; ascending.
     pub(super) jumps: Vec<(u32, u32)>,
-    /// Places in the code of 32-bit distances to addresses of the file, to which the runtime adds what is missing
-    /// (`runtime/native/detours.c`). Everything else in the code is relative to itself.
+    /// Offsets in `code` of 32-bit distances to addresses of the file, which the runtime relocates
+    /// (`runtime/native/detours.c`). All other code is position-independent.
     pub(super) fields: Vec<u32>,
     /// Number of counters after those of the blocks.
     pub(super) edges: u32,
-    /// Of each block.
+    /// How each block is counted.
     pub(super) counted_by: Vec<CountedBy>,
 }
 
-/// What the copies count.
+/// Kinds of counters in the copies.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub(super) enum Amount {
     /// Coverage: one byte for each block and edge.
     #[default]
     Hits,
-    /// The executions of each block as well, in eight bytes.
+    /// In addition, the executions of each block in eight bytes.
     Executions,
 }
 
 impl Amount {
-    /// What these domains need.
+    /// Counters that these domains need.
     pub(super) fn of(domains: &[NativeDomain]) -> Self {
         match domains.iter().any(|domain| domain.counts_blocks()) {
             true => Self::Executions,
@@ -50,17 +50,17 @@ impl Amount {
     }
 }
 
-/// What shows that a block ran. Only the first one needs a breakpoint in the original place.
+/// Counter of a block's executions. Only [`Self::Breakpoint`] needs a breakpoint in the original.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub(super) enum CountedBy {
     #[default]
     Breakpoint,
     Copy,
-    /// The counters after it; its copy has none.
+    /// The counters of later blocks; the copy has none for this block.
     Others,
 }
 
-/// Those of a file.
+/// Detours of a file.
 pub(super) fn of(file: &object::File<'_>, blocks: &Blocks, amount: Amount) -> Detours {
     let (mut functions, mut others) = (Vec::new(), Vec::new());
     for (range, is_closed) in blocks.ranges.iter().zip(&blocks.is_closed) {

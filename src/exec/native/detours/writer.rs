@@ -1,4 +1,4 @@
-//! Writes the copies.
+//! Writes the copies of functions.
 
 use std::collections::HashMap;
 
@@ -9,26 +9,26 @@ use super::{Amount, CountedBy, Detours};
 use crate::blocks::Blocks;
 
 const PAGE: usize = 4096;
-/// `jmp` with a distance of 32 bits.
+/// Opcode of `jmp` with a 32-bit distance.
 const JUMP: u8 = 0xe9;
 
-/// A place in the code whose distance to a block's copy, or to its original, is not known yet.
+/// A distance in the code that is not known yet, to a block's copy or its original.
 struct Branch {
     field: usize,
     target: u64,
 }
 
-/// A counter by its number: of hits, of a block or an edge; or of a block's executions.
+/// A counter by its number: hits of a block or an edge, or executions of a block.
 #[derive(Clone, Copy)]
 enum Counter {
     Hits(u32),
     Executions(u32),
 }
 
-/// The distance to a counter.
+/// A distance to a counter in the code.
 struct CounterField {
     at: usize,
-    /// Bytes of the instruction that follow.
+    /// Number of bytes of the instruction after the distance.
     after: u8,
     counter: Counter,
 }
@@ -41,21 +41,21 @@ pub(super) struct Writer<'a> {
     detours: Detours,
     counters: Vec<CounterField>,
     branches: Vec<Branch>,
-    /// Where the copies of blocks, and of what follows a call, begin.
+    /// Offsets of the copies of blocks, and of the code after calls.
     labels: HashMap<u64, u32>,
 }
 
 /// How a block or an edge is counted.
 #[derive(Clone, Copy)]
 enum Count<'a> {
-    /// It is seen. The flags stay.
+    /// Sets the counter to 1; keeps the flags.
     Once,
     Each,
-    /// The flags stay. These registers need not.
+    /// Counts and keeps the flags. These registers may be overwritten.
     KeepFlags(&'a [u8]),
 }
 
-/// How to count at each instruction of a function, and at its end.
+/// Live flags and free registers at each instruction of a function, and at its end.
 struct Counting {
     flags: Vec<bool>,
     free: Vec<Vec<u8>>,
@@ -90,7 +90,7 @@ impl<'a> Writer<'a> {
     pub(super) fn write(&mut self, function: &Function<'_>) {
         let counting = Counting::of(function);
         let sites = Sites::of(function);
-        // Edges that a branch takes follow the function.
+        // The code of taken edges follows the function.
         let mut taken = Vec::new();
         for (index, instruction) in function.instructions.iter().enumerate() {
             let at = instruction.ip();
@@ -140,10 +140,10 @@ impl<'a> Writer<'a> {
         self.detours.jumps.extend(sites.jumps.iter().map(place));
     }
 
-    /// Returns the branch if its edge is to be counted.
+    /// Writes a branch, and returns it if its edge must be counted.
     fn branch(&mut self, instruction: &Instruction) -> Option<Branch> {
         let target = instruction.near_branch_target();
-        // Conditions are numbered from 1 on, in the order of their encoding.
+        // Conditions are numbered from 1, in encoding order.
         self.detours.code.extend([0x0f, 0x80 | (instruction.condition_code() as u8 - 1)]);
         let branch = Branch { field: self.field(), target };
         if self.is_critical(target) {
@@ -163,8 +163,9 @@ impl<'a> Writer<'a> {
         }
     }
 
-    /// The counters after the block that begins with this instruction show how often it ran: each way out of it is a
-    /// counted edge, or leads to a block that nothing else leads to. It has no call, which may not return.
+    /// Returns true if later counters show how often the block that begins at this instruction ran: each way out of
+    /// it is a counted edge, or leads to a block with no other predecessor. The block has no call, which may not
+    /// return.
     fn is_implied(&self, function: &Function<'_>, sites: &Sites, index: usize) -> bool {
         let leads_alone = |target: u64| {
             function.number(target).is_some_and(|number| self.arrivals[number as usize] == 1)
@@ -189,7 +190,7 @@ impl<'a> Writer<'a> {
         false
     }
 
-    /// Several ways lead to this block, so it says nothing of one of them.
+    /// Returns true if several ways lead to this block, so that its counter does not identify an edge.
     fn is_critical(&self, target: u64) -> bool {
         let number = self.blocks.starts.binary_search(&target);
         number.is_ok_and(|number| self.arrivals[number] > 1)
@@ -206,20 +207,20 @@ impl<'a> Writer<'a> {
         field
     }
 
-    /// The distance to another place in the code, at the end of an instruction.
+    /// Sets the distance to another place in the code, at the end of an instruction.
     fn set_field(&mut self, field: usize, to: usize) {
         let distance = (to as u32).wrapping_sub(field as u32 + 4);
         self.detours.code[field..field + 4].copy_from_slice(&distance.to_le_bytes());
     }
 
-    /// To a block's copy, or to its original.
+    /// Writes a jump to a block's copy, or to its original.
     fn jump(&mut self, target: u64) {
         self.detours.code.push(JUMP);
         let field = self.field();
         self.branches.push(Branch { field, target });
     }
 
-    /// The distance to an address of the file; `after` other bytes of the instruction follow.
+    /// Sets the distance to an address of the file; `after` is the number of bytes that follow in the instruction.
     fn set_file_field(&mut self, field: usize, after: usize, address: u64) {
         let distance = address.wrapping_sub((field + 4 + after) as u64) as u32;
         self.detours.code[field..field + 4].copy_from_slice(&distance.to_le_bytes());
@@ -239,14 +240,15 @@ impl<'a> Writer<'a> {
         }
     }
 
-    /// The distance to a counter, and what follows it in the instruction.
+    /// Writes the distance to a counter, and the bytes after it in the instruction.
     fn counter_field(&mut self, counter: Counter, after: &[u8]) {
         let at = self.field();
         self.detours.code.extend(after);
         self.counters.push(CounterField { at, after: after.len() as u8, counter });
     }
 
-    /// A counter that is not 0 stays so. It is written once, because the next turn of a loop waits for that.
+    /// Counts a hit; a nonzero counter never returns to 0. The counter is written only once, because the next
+    /// iteration of a loop waits for it.
     fn count(&mut self, counter: u32, how: Count<'_>) {
         let counter = Counter::Hits(counter);
         match how {
@@ -286,7 +288,7 @@ impl<'a> Writer<'a> {
         }
     }
 
-    /// On the stack, past what a leaf function keeps there.
+    /// Saves registers on the stack, below the red zone of a leaf function.
     fn save(&mut self, registers: &[u8]) {
         let code = &mut self.detours.code;
         if !registers.is_empty() {
@@ -307,9 +309,9 @@ impl<'a> Writer<'a> {
         }
     }
 
-    /// To save flags and set them again takes longer than to count without instructions that change them.
+    /// Counts with instructions that keep the flags, which is faster than saving and restoring them.
     fn count_keeping_flags(&mut self, counter: Counter, free: &[u8]) {
-        // The second byte of the first one has a name.
+        // The first register must have an addressable second byte.
         let named = |register: &&u8| **register <= 2;
         let first = *free.iter().find(named).unwrap_or(&0);
         let others = free.iter().chain(&[0, 1]);
@@ -351,7 +353,7 @@ impl<'a> Writer<'a> {
                 None => self.set_file_field(field, 0, target),
             }
         }
-        // The counters follow the code, on pages of their own; those of executions come last.
+        // The counters follow the code on separate pages; those of executions come last.
         let hits = self.detours.code.len().next_multiple_of(PAGE);
         let counters = self.blocks.starts.len() + self.detours.edges as usize;
         let executions = (hits + counters).next_multiple_of(PAGE);
@@ -389,7 +391,7 @@ mod tests {
         let mut writer = Writer::new(&blocks, &arrivals, Amount::Hits);
         writer.write(&functions[0]);
         let detours = writer.finish();
-        // The branch past the second block is an edge of its own.
+        // The branch past the second block has a counter of its own.
         let counted_by = [CountedBy::Others, CountedBy::Copy, CountedBy::Copy];
         assert_eq!((detours.edges, &*detours.counted_by), (1, &counted_by[..]));
         assert!(detours.jumps.iter().map(|(from, _)| *from).eq([16, 27]));
@@ -402,7 +404,7 @@ mod tests {
             .filter(|instruction| instruction.mnemonic() == Mnemonic::Sbb)
             .map(|instruction| instruction.ip_rel_memory_address() as usize - PAGE)
             .collect();
-        // The first block is left for the second, or past it.
+        // The first block leads to the second one, or past it.
         assert_eq!(counters, [1, 2, 3]);
         // The load, and the jump after the last instruction.
         assert_eq!(detours.fields.len(), 2);
@@ -423,11 +425,11 @@ mod tests {
             .into_iter()
             .filter(|instruction| instruction.mnemonic() == Mnemonic::Add)
             .map(|instruction| instruction.ip_rel_memory_address() as usize - 2 * PAGE);
-        // The first one has no counter of hits.
+        // The first block has no hit counter.
         assert!(counted.eq([0, 8, 16]));
     }
 
-    /// Which of its blocks the copy of a function counts; each has one counter.
+    /// The blocks that the copy of a function counts, one counter each.
     fn counted(code: &[u8], blocks: &Blocks) -> Vec<usize> {
         let functions = [Function::read(code, &(16..16 + code.len() as u64), blocks).unwrap()];
         let arrivals = arrivals(&functions, &[], blocks);
@@ -453,7 +455,7 @@ mod tests {
         // 16: test edi, edi; 18: je 27; 20: mov eax, 1; 25: nop; 26: ret; 27: mov eax, 2; 32: ret
         let code = &[0x85, 0xff, 0x74, 7, 0xb8, 1, 0, 0, 0, 0x90, 0xc3, 0xb8, 2, 0, 0, 0, 0xc3];
         assert_eq!(counted(code, &of(&[16, 20, 27], &[16, 27], &[16])), [1, 2]);
-        // A table may lead to 27, too.
+        // A table may lead to 27 as well.
         assert_eq!(counted(code, &of(&[16, 20, 27], &[16, 27], &[16, 27])), [0, 1, 2]);
         // 16: mov eax, 1; 21: call 26; 26: test edi, edi; 28: je 35; 30: mov eax, 1; 35: ret, and padding
         let code = &[
@@ -463,7 +465,7 @@ mod tests {
         assert_eq!(counted(code, &of(&[16, 30, 35], &[16, 26, 35], &[16, 26])), [0, 1, 2]);
     }
 
-    /// A counter where flags are live changes none, and no register that it neither saves nor may use.
+    /// A counter at live flags changes no flag, and no register that it neither saves nor may overwrite.
     #[test]
     fn a_counter_keeps_flags_and_registers() {
         let blocks = Blocks::default();
@@ -493,7 +495,7 @@ mod tests {
                     is_own || free.contains(&(register.number() as u8))
                 }));
             }
-            // Without blocks, those of executions begin where those of hits do.
+            // Without blocks, the execution counters begin where the hit counters do.
             assert_eq!((&*saved, &*touched), (&[][..], &[7, 7, 24, 24][..]), "{free:?}");
             assert!(written.iter().all(|is_own| *is_own), "{free:?}");
         }

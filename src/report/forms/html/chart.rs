@@ -1,17 +1,17 @@
-//! A chart over time: lines as SVG, and the numbers beside it as text, which stays readable on a small screen.
+//! A chart over time: lines as SVG, with labels as text, which stay readable on a small screen.
 
 use std::fmt::Write as _;
 
 use maud::{Markup, html};
 
-/// The drawing, in its own units; the page stretches it.
+/// Size of the drawing in its own units; the page scales it.
 const WIDTH: f64 = 1000.0;
 const HEIGHT: f64 = 220.0;
-/// Numbers beside an axis, about.
+/// Approximate number of labels on an axis.
 const TICKS: f64 = 5.0;
-/// Percent of the axis, from which on a number ends at its edge.
+/// Percentage of the axis from which on a label is aligned at the edge.
 const LAST_TICK: f64 = 96.0;
-/// Seconds between two numbers below the time axis.
+/// Possible intervals between time labels, in seconds.
 const STEPS: [u64; 22] = [
     1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 10_800, 21_600, 43_200, 86_400,
     172_800, 604_800, 1_209_600, 2_592_000,
@@ -20,19 +20,19 @@ const STEPS: [u64; 22] = [
 pub(super) struct Chart<'a> {
     pub(super) title: &'a str,
     pub(super) lines: Vec<ChartLine<'a>>,
-    /// Seconds at the end of the time axis, unless a line is longer.
+    /// End of the time axis in seconds, unless a line is longer.
     pub(super) end: u64,
-    /// Seconds and text of what happened once.
+    /// Single events: seconds and text.
     pub(super) marks: Vec<(u64, &'a str)>,
 }
 
 pub(super) struct ChartLine<'a> {
     pub(super) name: &'a str,
-    /// Seconds and value, in the order of time. Between two points the value of the first one holds.
+    /// Seconds and value, by time. A value holds until the next point.
     pub(super) points: Vec<(u64, u64)>,
 }
 
-/// How seconds become a place on the time axis.
+/// Scale of the time axis.
 #[derive(Clone, Copy)]
 enum Time {
     Linear,
@@ -40,7 +40,7 @@ enum Time {
 }
 
 impl Chart<'_> {
-    /// Nothing, if there is no time, or no line.
+    /// Draws the chart; empty without a duration or a line.
     pub(super) fn draw(&self) -> Markup {
         let end = self.points().map(|(time, _)| time).fold(self.end, u64::max);
         if end == 0 || self.points().next().is_none() {
@@ -113,7 +113,7 @@ impl Time {
         }
     }
 
-    /// Seconds with a number below the axis.
+    /// Times with a label below the axis.
     fn ticks(self, end: u64) -> Vec<u64> {
         match self {
             Self::Linear => {
@@ -134,7 +134,7 @@ fn times(time: Time, end: u64) -> Markup {
         .times.{ (time.class()) } {
             @for seconds in time.ticks(end) {
                 @let left = 100.0 * time.place(seconds, end) / WIDTH;
-                // The last one would stand across the edge.
+                // The last label would cross the edge.
                 @let style = if left > LAST_TICK { "right:0;transform:none".into() } else { format!("left:{left:.2}%") };
                 span style=(style) { (short_time(seconds)) }
             }
@@ -152,7 +152,7 @@ fn short_time(seconds: u64) -> String {
     }
 }
 
-/// A value moves at once: a step, no slope.
+/// Path of a line as steps, because values change at once.
 fn steps(points: &[(u64, u64)], time: Time, end: u64, top: f64) -> String {
     let y = |value: u64| (1.0 - value as f64 / top) * HEIGHT;
     let mut path = String::new();
@@ -166,7 +166,7 @@ fn steps(points: &[(u64, u64)], time: Time, end: u64, top: f64) -> String {
     path + &format!("H{WIDTH}")
 }
 
-/// 1, 2 or 5 times a power of ten, so that some five of them reach `most`.
+/// Interval between labels: 1, 2 or 5 times a power of ten, so that about five of them reach `most`.
 fn round_step(most: f64) -> f64 {
     let rough = (most / TICKS).max(1.0);
     let power = 10f64.powf(rough.log10().floor());

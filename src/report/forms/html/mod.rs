@@ -1,4 +1,4 @@
-//! One page that needs no network and no script.
+//! A single page that needs no network and no script.
 
 mod chart;
 mod source;
@@ -12,17 +12,17 @@ use crate::data::{
 };
 
 const STYLE: &str = include_str!("style.css");
-/// Nothing is loaded, and nothing of the target's making is run.
+/// Policy of the page: it loads nothing, and runs nothing from the target.
 const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; img-src data:";
-/// Bytes in a row of an input.
+/// Number of input bytes per row.
 const ROW: usize = 16;
-/// Functions of one reason that are listed.
+/// Maximum number of listed functions per reason.
 const MOST_FUNCTIONS: usize = 100;
 
-/// Which files of the source the page shows line by line.
+/// Source files that the page shows line by line.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub enum Shown {
-    /// All, up to 100 000 lines; above that those that an input reaches.
+    /// All, up to 100 000 lines; beyond that, only files that an input reaches.
     #[default]
     Fitting,
     All,
@@ -30,7 +30,7 @@ pub enum Shown {
     None,
 }
 
-/// The page of a report. `read` reads a source file; None if that is not possible.
+/// The page of a report. `read` reads a source file; None if that fails.
 #[must_use]
 pub fn page(report: &Report, shown: Shown, read: impl Fn(&str) -> Option<String>) -> String {
     let title = match &report.campaigns[..] {
@@ -101,7 +101,7 @@ fn summary(report: &Report) -> Markup {
     }
 }
 
-/// Ids and headings.
+/// Ids and headings of the sections.
 const SECTIONS: [(&str, &str); 8] = [
     ("time", "Over time"),
     ("bugs", "Bugs"),
@@ -113,7 +113,7 @@ const SECTIONS: [(&str, &str); 8] = [
     ("setup", "Setup"),
 ];
 
-/// A section without content is left out.
+/// Returns true if a section has content.
 fn has_section(report: &Report, id: &str) -> bool {
     match id {
         "domains" => !report.domains.is_empty(),
@@ -209,7 +209,7 @@ fn frames(stack: &[String]) -> Markup {
     html! { pre { @for (number, frame) in stack.iter().enumerate() { "#" (number) " " (frame) "\n" } } }
 }
 
-/// A link to the input, if the report has all of it.
+/// A link to download the input, if the report has all of it.
 fn download(part: Option<&InputPart>) -> Markup {
     let whole =
         part.filter(|part| part.from == 0 && part.hex.len() == 2 * part.size && part.size > 0);
@@ -227,7 +227,7 @@ fn bytes_of(part: &InputPart) -> Vec<u8> {
     pairs.filter_map(byte).collect()
 }
 
-/// Rows of an input, with these parts marked.
+/// Rows of an input, with the parts in `marked` highlighted.
 fn dump(part: &InputPart, marked: &[(usize, usize)]) -> Markup {
     let bytes = bytes_of(part);
     let is_marked = |at: usize| marked.iter().any(|(first, last)| (*first..=*last).contains(&at));
@@ -411,7 +411,7 @@ fn setup(report: &Report) -> Markup {
     }
 }
 
-/// With thin spaces between thousands, which do not break.
+/// Formats a number with non-breaking thin spaces between thousands.
 fn number(number: u64) -> String {
     let digits = number.to_string();
     let mut text = String::new();

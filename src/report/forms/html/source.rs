@@ -1,13 +1,13 @@
-//! The source with what was reached, file by file.
+//! The source with its coverage, file by file.
 
 use maud::{Markup, html};
 
 use super::{Shown, heading, number, percent};
 use crate::data::{Reach, Report, Source, SourceFile};
 
-/// More lines are not shown unless the user asks for them.
+/// Maximum number of lines shown by default.
 const FITTING: usize = 100_000;
-/// Longest line that is shown.
+/// Maximum length of a shown line.
 const LONGEST: usize = 400;
 
 pub(super) fn section(
@@ -157,7 +157,7 @@ mod tests {
         source.files[1].totals.lines = 9;
         let page = section(&report, Shown::Reached, read).into_string();
         assert!(page.find("/src/main.c") < page.find("/src/lib/a.c"));
-        // Of the file that nothing reaches no line is shown.
+        // No line of the unreached file is shown.
         assert_eq!(page.matches("<b>1</b>").count(), 1);
         assert_eq!(
             section(&report, Shown::None, read).into_string().matches("<b>1</b>").count(),
