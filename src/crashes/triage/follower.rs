@@ -112,8 +112,8 @@ impl Follower {
         }
     }
 
-    /// Starts the process if there are crashes or hangs to triage, including those of an earlier campaign. Call it at
-    /// the beginning as well.
+    /// Starts the process if there are crashes, or hangs that are triaged, including those of an earlier campaign, or
+    /// if records are to be delivered. Call it at the beginning as well.
     pub fn start_for(&mut self, crashes: u64, hangs: u64) {
         if crashes > 0 || (self.options.hangs && hangs > 0) || self.options.records {
             self.start();
