@@ -1,4 +1,4 @@
-//! ZIP archives of inputs, as OSS-Fuzz keeps seeds beside a harness (`NAME_seed_corpus.zip`).
+//! ZIP archives of inputs, such as OSS-Fuzz's seeds beside a harness (`NAME_seed_corpus.zip`).
 
 use std::fs::{self, File};
 use std::io::{self, BufReader, Read};
@@ -11,7 +11,7 @@ use ffuzz_engine::mutate::MAX_INPUT;
 use ffuzz_sys::file;
 
 const MAGIC: &[u8] = b"PK\x03\x04";
-/// Bytes of all files together, unpacked; guards against zip bombs.
+/// Maximum total unpacked size, bytes; guards against zip bombs.
 const MOST_BYTES: u64 = 4 << 30;
 const MOST_FILES: usize = 1 << 20;
 
@@ -29,7 +29,7 @@ pub enum ArchiveError {
     Write { folder: PathBuf, source: io::Error },
 }
 
-/// Whether a path is a file that begins as ZIP archives do.
+/// True if a path is a file that begins like a ZIP archive.
 #[must_use]
 pub fn is_archive(path: &Path) -> bool {
     let mut start = [0; MAGIC.len()];
@@ -37,7 +37,7 @@ pub fn is_archive(path: &Path) -> bool {
     file::may_be_regular(path) && File::open(path).and_then(read).is_ok() && start == MAGIC
 }
 
-/// Refuses an archive whose list of files cannot be read, or is too long.
+/// Checks that the file list of an archive is readable and not too long.
 pub fn check(archive: &Path) -> Result<(), ArchiveError> {
     open(archive).map(drop)
 }
@@ -52,9 +52,9 @@ fn open(archive: &Path) -> Result<ZipArchive<BufReader<File>>, ArchiveError> {
     }
 }
 
-/// Writes the files of an archive with content into `folder`, which is new or empty afterwards, as `NUMBER-NAME` in the
-/// order of the archive. Folders of the archive are not made; links in it are left out; of each file at most the
-/// largest size of an input is written. Returns the number of files.
+/// Writes the non-empty files of an archive into `folder`, which is emptied first, as `NUMBER-NAME` in the order of the
+/// archive. Creates no subfolders and skips links; truncates files to the maximum size of an input. Returns the number
+/// of files.
 pub fn unpack(archive: &Path, folder: &Path) -> Result<usize, ArchiveError> {
     let damaged = |reason: &dyn std::fmt::Display| ArchiveError::Damaged {
         archive: archive.to_owned(),
@@ -83,7 +83,7 @@ pub fn unpack(archive: &Path, folder: &Path) -> Result<usize, ArchiveError> {
             return Err(large());
         }
         if !content.is_empty() {
-            // 255 bytes are a file system's limit.
+            // Keeps names below a file system's limit of 255 bytes.
             let short: String = name.chars().take(50).collect();
             fs::write(folder.join(format!("{index:06}-{short}")), content).map_err(write)?;
             count += 1;

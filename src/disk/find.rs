@@ -1,4 +1,4 @@
-//! Where crashes lie: in output folders of ffuzz and afl-fuzz, and in any folder of files.
+//! Locations of crashes: output folders of ffuzz and afl-fuzz, and any folder of files.
 
 use std::ffi::{OsStr, OsString};
 use std::fs;
@@ -8,24 +8,24 @@ use std::path::{Path, PathBuf};
 
 use crate::output::setup::RecordedSetup;
 
-/// Suffixes of marks next to a crash: it was delivered to a server, or could not be.
+/// Suffixes of marks beside a crash: it was delivered to a server, or could not be.
 const MARKS: [&[u8]; 2] = [b".submitted", b".failed"];
-/// Files of AFL's that are none.
+/// Prefixes of AFL's other files.
 const OTHERS: [&[u8]; 2] = [b"README.txt", b"RECORD:"];
 
-/// The folders of crashes that belong to `root`: its own `crashes`, those of the instances in it,
-/// those that afl-fuzz renamed when it resumed (`crashes.DATE`), or itself if it has neither.
+/// Crash folders of `root`: its own `crashes`, those of its instances, those that afl-fuzz renamed when it resumed
+/// (`crashes.DATE`); `root` itself if there are none and it is no output folder.
 pub fn folders(root: &Path) -> io::Result<Vec<PathBuf>> {
     all_named(root, |name| name == b"crashes" || name.starts_with(b"crashes."))
 }
 
-/// The folders of hangs, if there are any.
+/// Hang folders of `root`.
 pub fn hangs(root: &Path) -> io::Result<Vec<PathBuf>> {
     let found = all_named(root, is_hangs)?;
     Ok(found.into_iter().filter(|folder| is_hangs(name_of(folder))).collect())
 }
 
-/// Whether a file is in such a folder.
+/// True if a file is in a hang folder.
 #[must_use]
 pub fn is_hang(file: &Path) -> bool {
     file.parent().is_some_and(|folder| is_hangs(name_of(folder)))
@@ -39,7 +39,7 @@ fn name_of(path: &Path) -> &[u8] {
     path.file_name().unwrap_or_default().as_bytes()
 }
 
-/// The same as [`folders`] for queues.
+/// Queue folders of `root`, found like [`folders`].
 pub fn queues(root: &Path) -> io::Result<Vec<PathBuf>> {
     all_named(root, |name| name == b"queue")
 }
@@ -55,7 +55,7 @@ fn all_named(root: &Path, is_wanted: fn(&[u8]) -> bool) -> io::Result<Vec<PathBu
     if found.is_empty() && !looks_like_output(root) {
         found.push(root.to_owned());
     }
-    // The shortcuts of ffuzz lead to folders that are found anyway.
+    // Removes duplicates through ffuzz's links.
     let mut real: Vec<PathBuf> = found.iter().filter_map(|path| path.canonicalize().ok()).collect();
     real.sort();
     real.dedup();
@@ -73,7 +73,7 @@ fn named(instance: &Path, is_wanted: fn(&[u8]) -> bool) -> io::Result<Vec<PathBu
     Ok(found)
 }
 
-/// A campaign without a crash, or one that is about to start.
+/// True for the output folder of a campaign without a crash, or of one that is about to start.
 fn looks_like_output(root: &Path) -> bool {
     let has = |folder: &Path| {
         ["fuzzer_setup", "fuzzer_stats", "queue"].iter().any(|n| folder.join(n).exists())
@@ -82,7 +82,7 @@ fn looks_like_output(root: &Path) -> bool {
     has(root) || folders.any(|folder| has(&folder))
 }
 
-/// The crashes of a folder, by name.
+/// Crash files of a folder, by name.
 pub fn files(folder: &Path) -> io::Result<Vec<PathBuf>> {
     let mut found = Vec::new();
     for entry in fs::read_dir(folder)? {
@@ -95,7 +95,7 @@ pub fn files(folder: &Path) -> io::Result<Vec<PathBuf>> {
     Ok(found)
 }
 
-/// Whether a file of this name is a crash.
+/// True if a file of this name is a crash.
 #[must_use]
 pub fn is_crash(name: &OsStr) -> bool {
     let name = name.as_bytes();
@@ -103,7 +103,7 @@ pub fn is_crash(name: &OsStr) -> bool {
     !name.starts_with(b".") && !marked && !OTHERS.iter().any(|other| name.starts_with(other))
 }
 
-/// How the fuzzer of one of these folders was started, as it noted it.
+/// Recorded setup of the fuzzer of one of these folders.
 #[must_use]
 pub fn setup(folders: &[PathBuf]) -> Option<RecordedSetup> {
     folders.iter().find_map(|folder| {
@@ -111,7 +111,7 @@ pub fn setup(folders: &[PathBuf]) -> Option<RecordedSetup> {
     })
 }
 
-/// The target's command line, as the fuzzer of one of these folders noted it.
+/// Recorded command line of the target of one of these folders.
 #[must_use]
 pub fn command(folders: &[PathBuf]) -> Option<Vec<OsString>> {
     folders.iter().find_map(|folder| {

@@ -1,4 +1,4 @@
-//! Folders of inputs that a tool is given: their files, names for results, and their content.
+//! Input folders given to a tool: their files, names for results, and their content.
 
 use std::collections::HashSet;
 use std::ffi::{OsStr, OsString};
@@ -33,7 +33,7 @@ impl InputError {
     }
 }
 
-/// What to do about a path that is wanted to be a folder of inputs.
+/// Remedy for a path that should be a folder of inputs.
 #[must_use]
 pub fn how_to_give(path: &Path) -> String {
     if !path.is_file() {
@@ -52,14 +52,14 @@ pub fn how_to_give(path: &Path) -> String {
     }
 }
 
-/// The files of a folder, by name; hidden ones are left out, links are followed.
+/// Files of a folder, by name; skips hidden ones, follows links.
 pub fn list(dir: &Path) -> Result<Vec<PathBuf>, InputError> {
     let mut files: Vec<PathBuf> = visible(dir)?.into_iter().filter(|path| path.is_file()).collect();
     files.sort();
     Ok(files)
 }
 
-/// The same with all folders below. Links to folders are not followed: they may lead in a circle.
+/// Files of a folder and all folders below it. Does not follow links to folders, which may be circular.
 pub fn list_below(dir: &Path) -> Result<Vec<PathBuf>, InputError> {
     let (mut files, mut folders) = (Vec::new(), vec![dir.to_owned()]);
     while let Some(folder) = folders.pop() {
@@ -84,14 +84,14 @@ fn visible(dir: &Path) -> Result<Vec<PathBuf>, InputError> {
     Ok(entries.filter(|path| !is_hidden(path)).collect())
 }
 
-/// The files that a file names, one per line; empty lines are left out.
+/// Files named in a list, one per line; skips empty lines.
 pub fn listed(list: &Path) -> Result<Vec<PathBuf>, InputError> {
     let text = fs::read(list).map_err(|source| InputError::List { list: list.into(), source })?;
     let lines = text.split(|byte| *byte == b'\n').filter(|line| !line.is_empty());
     Ok(lines.map(|line| PathBuf::from(OsStr::from_bytes(line))).collect())
 }
 
-/// A name for each file, without folders; one that is taken gets those below its root in front.
+/// Unique names for files, without folders; a name that is taken is preceded by the folders below its root.
 #[must_use]
 pub fn flat_names(roots: &[PathBuf], files: &[PathBuf]) -> Vec<OsString> {
     let mut taken = HashSet::new();
@@ -104,7 +104,7 @@ pub fn flat_names(roots: &[PathBuf], files: &[PathBuf]) -> Vec<OsString> {
     names
 }
 
-/// The same for one file.
+/// Unique name for one file, see [`flat_names`].
 #[must_use]
 pub fn flat_name(roots: &[PathBuf], file: &Path, is_taken: &dyn Fn(&OsStr) -> bool) -> OsString {
     let mut name = file.file_name().unwrap_or_default().to_owned();
@@ -129,37 +129,37 @@ pub fn check_folder(dir: &Path) -> Result<(), InputError> {
     fs::read_dir(dir).map(drop).map_err(failure)
 }
 
-/// The target does not get the whole of a file of this size.
+/// True if a file of this size exceeds the maximum input, so that the target gets only a part.
 #[must_use]
 pub fn is_too_large(size: u64) -> bool {
     size > MAX_INPUT as u64
 }
 
-/// The whole content of a file.
+/// Reads a whole file.
 pub fn read_file(path: &Path) -> Result<Vec<u8>, InputError> {
     file::read(path, u64::MAX).map_err(|error| InputError::file(path, error))
 }
 
-/// What the target would get of a file: no more than the largest input there is.
+/// Reads a file up to the maximum size of an input, as the target would get it.
 pub fn read(path: &Path, bytes: &mut Vec<u8>) -> Result<(), InputError> {
     bytes.clear();
     let read = file::open(path).and_then(|file| file.take(MAX_INPUT as u64).read_to_end(bytes));
     read.map(|_| ()).map_err(|source| InputError::file(path, source))
 }
 
-/// The same of a file whose size was `size` a moment ago, with fewer system calls.
+/// Like [`read`], for a file whose size was just `size`, with fewer system calls.
 pub fn read_sized(path: &Path, size: u64, bytes: &mut Vec<u8>) -> Result<(), InputError> {
     let size = size.min(MAX_INPUT as u64) as usize;
-    // One byte more: a read that does not fill the buffer has seen the end.
+    // One extra byte: a read that does not fill the buffer has reached the end.
     bytes.resize((size + 1).min(MAX_INPUT), 0);
-    // What has become a FIFO since does not block, and a device is read up to a limit.
+    // A file replaced by a FIFO does not block; a device is read up to a limit.
     let opened = OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK).open(path);
     match opened.and_then(|mut file| file.read(bytes)) {
         Ok(count) if count == size => {
             bytes.truncate(size);
             Ok(())
         }
-        // The file has changed, or cannot be read: the usual way finds out.
+        // The file has changed or cannot be read: the usual way handles it.
         _ => read(path, bytes),
     }
 }

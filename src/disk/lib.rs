@@ -1,4 +1,4 @@
-//! Finds on disk: the folder of an instance, the queues of other instances, and folders that a user names.
+//! Finds on disk: an instance's folder, other instances' queues, and folders named by the user.
 
 pub mod archive;
 pub mod coverage;

@@ -1,4 +1,4 @@
-//! Sessions in other forms, as a campaign with `--net` takes them for seeds: they become lists of messages
+//! Conversion of sessions in other formats, used as seeds with `--net`, to lists of messages
 //! ([`ffuzz_engine::messages`]).
 
 use ffuzz_engine::messages::{Message, is_list, list};
@@ -6,8 +6,8 @@ use ffuzz_engine::messages::{Message, is_list, list};
 /// Text before the hexadecimal digits of a part in a file of Killerbeez.
 const PART: &str = "::MEM::";
 
-/// The list of messages that a seed stands for; None: it is taken as it is. `separator`: a text that ends each message of
-/// a file that is no list.
+/// Converts a seed to a list of messages; None: use it as it is. `separator`: text that ends each message in a file
+/// that is no list.
 #[must_use]
 pub fn as_list(seed: &[u8], separator: Option<&[u8]>) -> Option<Vec<u8>> {
     if let Some(parts) = killerbeez_parts(seed) {
@@ -21,7 +21,7 @@ fn of_bytes<'a>(parts: impl Iterator<Item = &'a [u8]>) -> Vec<u8> {
     list(parts.map(|bytes| Message { connection: 0, bytes }))
 }
 
-/// An array of texts, each a part: `["::MEM::414243", "::MEM::44"]`.
+/// Parses an array of texts, each a part: `["::MEM::414243", "::MEM::44"]`.
 fn killerbeez_parts(seed: &[u8]) -> Option<Vec<Vec<u8>>> {
     let parts: Vec<String> = serde_json::from_slice(seed).ok()?;
     let part = |text: &String| {
@@ -36,7 +36,7 @@ fn killerbeez_parts(seed: &[u8]) -> Option<Vec<Vec<u8>>> {
     parts.iter().map(part).collect()
 }
 
-/// Pieces that end with the separator; the last one may lack it.
+/// Splits a seed into pieces that end with the separator; the last one may lack it.
 fn split<'a>(seed: &'a [u8], separator: &'a [u8]) -> impl Iterator<Item = &'a [u8]> {
     let mut rest = seed;
     std::iter::from_fn(move || {

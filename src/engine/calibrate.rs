@@ -1,7 +1,7 @@
 //! Calibration: run a new seed several times to learn its speed, its trace and what varies.
 //!
-//! Three runs instead of seven for each seed of a target that has not varied so far brought nothing: 1.00 of the edges
-//! on six libraries after 20 s, 0.99 on two that make 220 runs a second.
+//! Three runs instead of seven for targets that have not varied so far gained nothing: 1.00 of the edges on six
+//! libraries after 20 s, 0.99 on two that make 220 runs a second.
 
 use std::time::Duration;
 
@@ -13,22 +13,22 @@ use crate::runner::Runs;
 /// Runs of an ordinary calibration, and with `AFL_CAL_FAST`; AFL++'s numbers.
 pub const RUNS: u32 = 7;
 pub const RUNS_FAST: u32 = 3;
-/// Runs once a seed turned out to vary.
+/// Runs of a seed that varies.
 const RUNS_VARIABLE: u32 = 12;
 
-/// Starts of the target that one calibration may cost: each takes as long as many runs.
+/// Target restarts allowed per calibration; each takes as long as many runs.
 const MOST_RESTARTS: u64 = 1;
 
-/// What calibration learned of a seed.
+/// Results of a calibration.
 #[derive(Clone, Debug, Default)]
 pub struct Calibration {
-    /// The first run that did not end well; the seed cannot be used then.
+    /// Exit of the first run that did not end well; such a seed cannot be used.
     pub failed: Option<ExitKind>,
-    /// The same run as the judge sees it.
+    /// The judge's finding for the failed run.
     pub finding: Option<Finding>,
     /// Mean time of a run, microseconds, at least 1; 0 if there was no run.
     pub exec_us: u64,
-    /// The same of the quickest: a busy machine makes runs longer, none shorter.
+    /// Time of the quickest run, microseconds: load on the machine can only lengthen runs.
     pub quickest_us: u64,
     pub slowest: Duration,
     /// Edges hit in the first run, ascending.
@@ -36,14 +36,14 @@ pub struct Calibration {
     pub path_hash: u64,
     /// Edges whose count differed between the runs.
     pub unstable: Vec<u32>,
-    /// What the runs brought beyond the one that was judged before.
+    /// Novelty of these runs beyond the run judged before.
     pub novelty: Novelty,
-    /// Domain keys whose aggregate the seed reaches, and which of their bits (0: all).
+    /// Domain keys whose aggregate the seed reaches, with the bits it reaches (0: the whole key).
     pub reached: Vec<(u32, u32)>,
 }
 
-/// Runs `input` `count` times, more if it varies. The timeout is a quarter (at least 50 ms) longer
-/// than usual: an input that was in time once should not fail here by noise.
+/// Runs `input` `count` times, more if it varies. Raises the timeout by a quarter (at least 50 ms), so that noise does
+/// not fail an input that was in time once.
 pub(crate) fn calibrate(
     runs: &mut Runs<'_>,
     judge: &mut Judge,
@@ -68,7 +68,7 @@ fn measure(
     let mut varies = vec![];
     let (mut total, mut quickest) = (Duration::ZERO, Duration::MAX);
     let (mut done, mut planned) = (0, count);
-    // What the first run of this input has shown is not new any more.
+    // Classes seen in this input's first run are no longer new.
     judge.teach(runs.runner.executor_mut());
     let restarts = runs.runner.info().restarts();
     while done < planned {

@@ -1,6 +1,6 @@
-//! What runs inputs: the trait that every engine of `exec` implements, and what can be seen of a run.
+//! Execution of inputs: the trait that every engine of `exec` implements, and the observation of a run.
 //!
-//! No process is needed for it: [`super::fake::FakeExecutor`] computes the maps from the input.
+//! [`super::fake::FakeExecutor`] needs no process: it computes the maps from the input.
 
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -18,36 +18,36 @@ use super::mutate::words::Word;
 use crate::options::RunMode;
 use ffuzz_sys::remedy::Remedy;
 
-/// Why there is nothing to be seen of a run.
+/// Reason why a run has no observation.
 #[derive(Debug, thiserror::Error, Diagnostic)]
 pub enum RunError {
-    /// The run can be tried again once there is room.
+    /// No space left; the run can be retried once there is some.
     #[error("{cause}")]
     #[diagnostic(help("free some space"))]
     Full { cause: String },
-    /// The run can be tried again: the error may be over in a moment.
+    /// Temporary error; the run can be retried.
     #[error("{0}")]
     #[diagnostic(help("{}", .0.remedy()))]
     Passing(Failure),
     #[error("a run was given up because an end was requested")]
     #[diagnostic(help("start it again"))]
     Interrupted,
-    /// The target cannot be run any more.
+    /// Permanent error; the target can no longer be run.
     #[error("{0}")]
     #[diagnostic(help("{}", .0.remedy()))]
     Failed(Failure),
 }
 
-/// A cause with a remedy.
+/// An error with a remedy.
 pub type Failure = Box<dyn Diagnostic + Send + Sync>;
 
-/// Answers whether an end was requested.
+/// A request to end the campaign.
 pub use ffuzz_sys::stop::StopRequest;
 
-/// A file with counters.
+/// A file whose code has edge counters.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Module {
-    /// Places in the edge map.
+    /// Indices in the edge map.
     pub counters: Range<usize>,
     pub file: PathBuf,
 }
@@ -60,18 +60,17 @@ pub enum ExitKind {
     Crash {
         signal: i32,
     },
-    /// Killed by us when its time was up.
+    /// Killed by the fuzzer at the timeout.
     Hang,
-    /// Killed by us long before, at the soft limit: it computed for much longer than runs usually do.
+    /// Killed by the fuzzer at the soft limit, long before the timeout: it computed for much longer than usual.
     Cut,
-    /// Killed by SIGKILL that we did not send: nearly always the kernel's out-of-memory killer.
+    /// Killed by a SIGKILL that the fuzzer did not send: nearly always the kernel's out-of-memory killer.
     Oom,
-    /// It ended, stopped or damaged the target's fork server, twice: nothing else is known of it.
+    /// Ended, stopped or damaged the target's fork server twice; nothing else is known of the run.
     Lost,
 }
 
-/// What can be seen of one run. It borrows the executor, so no other run can start while the maps
-/// are being read.
+/// Observation of one run. Borrows the executor, so no other run can start while the maps are read.
 #[derive(Debug)]
 pub struct Observation<'a> {
     /// Position of the candidate in the batch.
@@ -82,26 +81,26 @@ pub struct Observation<'a> {
     pub edges: &'a [u8],
     /// Domain maps; empty if there are none.
     pub dsf: DsfView<'a>,
-    /// What it compared, see [`RunSettings::log_comparisons`].
+    /// Logged comparisons, see [`RunSettings::log_comparisons`].
     pub comparisons: ComparisonLog<'a>,
 }
 
-/// Where the time of runs went.
+/// Time spent in runs, split by use.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Spent {
     pub target: Duration,
-    /// Waking each other, forking. Not known apart (and in `target`) where runs are ordered by pipes.
+    /// Time for wake-ups and forks; None (and included in `target`) if runs are ordered by pipes.
     pub hand_over: Option<Duration>,
 }
 
-/// Processor time of a fork server, and of its children, those that live included.
+/// Processor time of a fork server and of its children, living ones included.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct ProcessorTime {
     pub server: Duration,
     pub children: Duration,
 }
 
-/// The functions by which a libFuzzer harness makes inputs of its own.
+/// Input-generating functions of a libFuzzer harness.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub struct InputFunctions {
     /// `LLVMFuzzerCustomMutator`
@@ -118,30 +117,30 @@ impl InputFunctions {
     }
 }
 
-/// Runs by a process whose memory is restored after each.
+/// Statistics of runs in snapshot mode.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub struct SnapshotRuns {
     pub runs: u64,
-    /// Those that had to be made by fork in the end.
+    /// Runs that had to be repeated by fork.
     pub by_fork: u64,
-    /// Why, the last time, or for good.
+    /// Reason for the last of these, or for giving up snapshots.
     pub why: Option<String>,
-    /// Memory pages that were restored.
+    /// Memory pages restored.
     pub pages: u64,
-    /// Runs that showed something else by fork.
+    /// Runs whose repetition by fork gave a different result.
     pub differences: u32,
-    /// System calls of main that stand before the snapshot.
+    /// Number of system calls of `main` before the snapshot.
     pub prologue: u32,
-    /// Runs that begin behind the first messages of their input ([`RunSettings::beginning`]), and the sum of the numbers
-    /// of these messages.
+    /// Runs that begin after the first messages of their input ([`RunSettings::beginning`]), and the total number of
+    /// these messages.
     pub behind: u64,
     pub behind_messages: u64,
-    /// What the last process took for its start, its snapshot and its first run.
+    /// Time of the last process for startup, snapshot and first run.
     pub start: Duration,
 }
 
 impl Spent {
-    /// All time of runs; zero for an executor that does not measure it.
+    /// Total time of runs; zero if the executor does not measure it.
     #[must_use]
     pub fn whole(&self) -> Duration {
         self.target + self.hand_over.unwrap_or_default()
@@ -156,30 +155,30 @@ impl Spent {
     }
 }
 
-/// How runs are made, and what is shown of them. A change takes effect in every engine with its next run.
+/// Settings for runs. A change takes effect in every engine with the next run.
 #[derive(Clone, Debug)]
 pub struct RunSettings {
     /// Wall time after which a run is a hang.
     pub timeout: Duration,
-    /// A run may take longer as long as other programs keep its process from a core.
+    /// Extends the timeout while other programs keep the run's process from a core.
     pub allow_for_load: bool,
-    /// [`Executor::run`] may cut runs that compute for longer than this ([`ExitKind::Cut`]), in processor time of
-    /// the target; [`Executor::observe`] does not, except those that log and take many times as long.
+    /// Processor time of the target after which [`Executor::run`] may cut a run ([`ExitKind::Cut`]).
+    /// [`Executor::observe`] cuts only runs that log comparisons, after a multiple of it.
     pub soft_limit: Option<Duration>,
-    /// [`Executor::run`] shows every run, uninteresting ones as well.
+    /// Makes [`Executor::run`] show every run, uninteresting ones as well.
     pub show_every_run: bool,
-    /// Domains count, too.
+    /// Makes domains count as well.
     pub watch_domains: bool,
-    /// The path of every run is of interest ([`Executor::quiet_paths`]): [`map_hash`] of its edges, or of the
-    /// classes of their hit counts.
+    /// Requests the path of every run ([`Executor::quiet_paths`]): [`map_hash`] of its edges or of their hit-count
+    /// classes.
     ///
     /// [`map_hash`]: crate::coverage::map_hash
     pub paths: Option<Classes>,
-    /// The target logs what it compares, if it can ([`TargetInfo::logs_comparisons`]). Such runs show no edges and no
-    /// keys. To switch it on or off costs a new process.
+    /// Makes the target log comparisons, if it can ([`TargetInfo::logs_comparisons`]). Such runs show no edges and no
+    /// keys. Each change costs a new process.
     pub log_comparisons: bool,
-    /// The inputs begin with these messages: runs begin behind them where that is possible
-    /// ([`TargetInfo::shares_beginnings`]). A change costs a new process, and so does each input that begins otherwise.
+    /// Messages that all inputs begin with: runs start after them where possible ([`TargetInfo::shares_beginnings`]).
+    /// Each change costs a new process, and so does each input that begins otherwise.
     pub beginning: Option<Beginning>,
 }
 
@@ -199,83 +198,81 @@ impl RunSettings {
     }
 }
 
-/// Code that runs show nothing of.
+/// Code that coverage does not include.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub struct UnseenCode {
-    /// Libraries that the target loads only when it runs.
+    /// Libraries that the target loads at run time.
     pub libraries: Vec<PathBuf>,
-    /// The program that it executes in its place, under the name that it gives it.
+    /// Program that replaces the target by `exec`, under the name the target uses.
     pub program: Option<PathBuf>,
 }
 
-/// What the first session of a target with a socket was like (`--net`).
+/// Result of the first session of a target with a socket (`--net`).
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct FirstSession {
     /// One line for the user.
     pub line: String,
-    /// What helps, if there was no session.
+    /// Remedy if there was no session.
     pub remedy: Option<String>,
-    /// The target has used the socket that is meant.
+    /// True if the target used the expected socket.
     pub is_used: bool,
 }
 
-/// What is known of a target. Nothing here makes a run.
+/// Facts about a target. Only methods that say so run it.
 pub trait TargetInfo {
     /// Bytes of the edge map.
     fn map_size(&self) -> usize;
 
-    /// Edges that can be counted, at most as many as the map has bytes: that of several modules has padding, and not
-    /// each block of a program without source has a counter.
+    /// Number of edges that can be counted, at most the map size: the map of several modules has padding, and not each
+    /// block of a program without source has a counter.
     fn edges(&self) -> usize {
         self.map_size()
     }
 
     fn domains(&self) -> &[Domain];
 
-    /// A function of a harness takes the inputs: an empty one is an input like others.
+    /// True if a harness function takes the inputs: then an empty input is valid.
     fn is_harness(&self) -> bool {
         false
     }
 
-    /// Runs that show nothing because the harness refused their inputs (−1 of `LLVMFuzzerTestOneInput`); wraps, and
-    /// starts at 0 again with the target.
+    /// Number of runs without observation because the harness rejected their input (−1 from `LLVMFuzzerTestOneInput`).
+    /// Wraps; restarts at 0 with the target.
     fn rejected_runs(&self) -> u32 {
         0
     }
 
-    /// The names of static keys, as far as the target's files have them. Reads those files.
+    /// Names of static keys. Reads the target's files.
     fn sites(&self) -> Vec<Site> {
         Vec::new()
     }
 
-    /// Words of the target's files, for a dictionary, and the files whose table of words is damaged. Reads those
-    /// files.
+    /// Dictionary words of the target's files, and the files with a damaged word table. Reads these files.
     fn words(&self) -> (Vec<Word>, Vec<PathBuf>) {
         Default::default()
     }
 
-    /// The program and the libraries whose edges are counted, as far as that is known.
+    /// Known modules whose edges are counted.
     fn modules(&self) -> Vec<Module> {
         Vec::new()
     }
 
-    /// Where the block of a counter begins, as far as the target's files say. Reads those files at the first call.
+    /// Source position of a counter's block, if known. The first call reads the target's files.
     fn place_of_counter(&self, _counter: u32) -> Option<Site> {
         None
     }
 
-    /// Address and number of each counter of one of these files, ascending; None if the file has a table of them itself.
+    /// Address and index of each counter of `file`, ascending; None if the file has its own table.
     fn counter_addresses(&self, _file: &Path) -> Option<Vec<(u64, usize)>> {
         None
     }
 
-    /// The control flow of these files, as far as that is known, and the files whose table of it is damaged. Reads those
-    /// files.
+    /// Known control flow of the target, and the files with a damaged flow table. Reads these files.
     fn flow(&self) -> (Vec<FunctionFlow>, Vec<PathBuf>) {
         Default::default()
     }
 
-    /// What makes the target's coverage visible, in one line, if it is not the target itself.
+    /// One line about the tool that makes the target's coverage visible; None if the target does it itself.
     fn introduction(&self) -> Option<String> {
         None
     }
@@ -287,12 +284,12 @@ pub trait TargetInfo {
     /// The execution mode in use now.
     fn run_mode(&self) -> RunMode;
 
-    /// What came of snapshots, if there were any.
+    /// Statistics of snapshot mode, if it was used.
     fn snapshot_runs(&self) -> Option<SnapshotRuns> {
         None
     }
 
-    /// Runs can begin behind messages that all inputs share, see [`RunSettings::beginning`].
+    /// True if runs can begin after messages that all inputs share, see [`RunSettings::beginning`].
     fn shares_beginnings(&self) -> bool {
         false
     }
@@ -302,80 +299,78 @@ pub trait TargetInfo {
         1
     }
 
-    /// The places of comparisons, as far as the target's files have them. Reads those files.
+    /// Source positions of comparisons. Reads the target's files.
     fn comparison_sites(&self) -> Vec<Site> {
         Vec::new()
     }
 
-    /// Code of the target that its runs do not show. Runs it once more with the input, through that file if it takes
-    /// one.
+    /// Finds code that coverage does not include. Runs the target once with `input`, passed in `file` if it takes one.
     fn unseen_code(&self, _input: &[u8], _file: &Path) -> UnseenCode {
         UnseenCode::default()
     }
 
-    /// What the first session of a target with a socket is like. None: it has no socket. Runs the target once more with
-    /// the input, through that file if it takes one.
+    /// Examines the first session of a target with a socket; None if it has no socket. Runs the target once with
+    /// `input`, passed in `file` if it takes one.
     fn first_session(&self, _input: &[u8], _file: &Path) -> Option<FirstSession> {
         None
     }
 
-    /// The socket on which a run that does not end waits for connections or data, as a value of `--net`. Runs the target
-    /// once more with the input, through that file if it takes one.
+    /// Finds the socket on which a hanging run waits for connections or data, as a value of `--net`. Runs the target
+    /// once with `input`, passed in `file` if it takes one.
     fn awaited_socket(&self, _input: &[u8], _file: &Path) -> Option<String> {
         None
     }
 
-    /// Runs can be asked for their comparisons.
+    /// True if runs can log comparisons.
     fn logs_comparisons(&self) -> bool {
         false
     }
 
-    /// The functions by which a harness makes inputs.
+    /// Input-generating functions of the harness.
     fn input_functions(&self) -> InputFunctions {
         InputFunctions::default()
     }
 
-    /// The log is one of AFL++, see [`ComparisonLog::is_partial`].
+    /// True if the log is in AFL++'s format, see [`ComparisonLog::is_partial`].
     fn has_partial_log(&self) -> bool {
         false
     }
 
-    /// Runs so far.
+    /// Number of runs so far.
     fn execs(&self) -> u64;
 
-    /// Where the time of those runs went.
+    /// Time spent in these runs.
     fn spent(&self) -> Spent {
         Spent::default()
     }
 
-    /// What the scheduler gave to them; None if that is not known apart. Reads files of the kernel.
+    /// Processor time of the runs; None if it cannot be measured apart. Reads kernel files.
     fn processor_time(&self) -> Option<ProcessorTime> {
         None
     }
 
-    /// The process that starts the target's; None if each run is a child of the fuzzer.
+    /// Pid of the fork server; None if each run is a child of the fuzzer.
     fn server(&self) -> Option<i32> {
         None
     }
 
-    /// The process that made the last run, if one takes many inputs; None if each has a process of its own.
+    /// Pid of the last run's process if it takes many inputs; None if each run has its own process.
     fn process(&self) -> Option<i32> {
         None
     }
 
-    /// Restarts so far.
+    /// Number of restarts so far.
     fn restarts(&self) -> u64 {
         0
     }
 
-    /// The end of the campaign was requested: runs that need not be made should not be made.
+    /// True if the end of the campaign was requested: optional runs should be skipped.
     fn is_stopping(&self) -> bool {
         false
     }
 }
 
-/// Runs inputs. The unit is a batch; an executor that can only do one run at a time is one that
-/// stops after each.
+/// Runs inputs. The unit is a batch; an executor limited to one run at a time stops after each.
 pub trait Executor {
     fn info(&self) -> &dyn TargetInfo;
 
@@ -383,19 +378,19 @@ pub trait Executor {
 
     fn settings_mut(&mut self) -> &mut RunSettings;
 
-    /// Runs one input, however uninteresting, and shows what was seen.
+    /// Runs one input and always returns its observation.
     fn observe(&mut self, input: &[u8]) -> Result<Observation<'_>, RunError>;
 
-    /// Runs an input that `send` hands to the target in our place: before the run, or `late`, once
-    /// the process that has to take it is there.
+    /// Runs an input that `send` delivers to the target: before the run, or if `late`, once the receiving process
+    /// exists.
     fn observe_sent(
         &mut self,
         late: bool,
         send: &mut dyn FnMut(),
     ) -> Result<Observation<'_>, RunError>;
 
-    /// Runs `batch[*next..]` in order until a run may deserve to be judged, moves `next` past it
-    /// and shows what was seen; None when the batch is finished. `next` is 0 for a new batch.
+    /// Runs `batch[*next..]` in order until a run may be interesting, moves `next` past it and returns its observation;
+    /// None at the end of the batch. `next` is 0 for a new batch.
     fn run(
         &mut self,
         batch: &[Candidate],
@@ -407,48 +402,47 @@ pub trait Executor {
         Ok(Some(Observation { index, ..self.observe(&candidate.bytes)? }))
     }
 
-    /// Paths of the runs of the last call of [`Executor::run`] that it did not show, with their positions in the
-    /// batch. Only runs that ended well.
+    /// Paths of the well-ended runs that the last call of [`Executor::run`] did not show, with their batch positions.
     fn quiet_paths(&self) -> &[(usize, u64)] {
         &[]
     }
 
-    /// Whether a process that gets this input, as its standard input or in a file, reads it; None if that is not
-    /// known. Makes a run of its own if the last one does not answer it, and does not show it.
+    /// Returns true if the target reads `input` from standard input or a file; None if unknown. May need an extra run,
+    /// which it does not show.
     fn reads_input(&mut self, _input: &[u8]) -> Result<Option<bool>, RunError> {
         Ok(None)
     }
 
-    /// What is not new any more: per edge the hit-count classes that no run has shown yet.
+    /// Sets the virgin map: per edge the hit-count classes not seen yet.
     fn learn_edges(&mut self, _virgin: &[u8]) {}
 
-    /// What a value of this key has to beat to be of interest.
+    /// Sets the threshold that values of `key` must exceed to be interesting.
     fn learn_key(&mut self, _key: u32, _threshold: u32) {}
 
-    /// Ends the process that takes many inputs, if there is one: the next run is the first of another one.
+    /// Ends the process that takes many inputs, if any; the next run starts a new one.
     fn end_process(&mut self) {}
 
-    /// From now on [`Executor::run`] may return None before the end of a batch, and a run that takes long is
-    /// given up ([`RunError::Interrupted`]), once the request is there. None: no end can be requested.
+    /// Sets the stop request: once it is raised, [`Executor::run`] may return None before the end of a batch and long
+    /// runs are abandoned ([`RunError::Interrupted`]). None: no request.
     fn stop_on(&mut self, _request: Option<StopRequest>) {}
 
-    /// What the user should know of the target and that was not reported yet, a line each.
+    /// Takes the unreported notes for the user about the target, one line each.
     fn take_notes(&mut self) -> Vec<String> {
         Vec::new()
     }
 
-    /// What is known of the bad end of this input that its file does not tell, in one line; None for most. To be called
-    /// before the next bad end.
+    /// Takes a one-line account of this input's crash or hang that its file does not contain; None for most. Call it
+    /// before the next crash or hang.
     fn take_account(&mut self, _input: &[u8]) -> Option<String> {
         None
     }
 
-    /// Tokens that the target offered at its start (AFL's "autodictionary").
+    /// Takes the tokens that the target offered at startup (AFL's "autodictionary").
     fn take_dictionary(&mut self) -> Vec<Vec<u8>> {
         Vec::new()
     }
 
-    /// Why the target was restarted since the last call, if it was.
+    /// Takes the reason for a restart since the last call.
     fn take_restart(&mut self) -> Option<String> {
         None
     }

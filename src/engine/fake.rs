@@ -50,20 +50,21 @@ impl FakeExecutor {
         }
     }
 
-    /// Runs log what the closure adds for an input.
+    /// Logs the comparisons that the closure adds for an input.
     #[must_use]
     pub fn logging(self, logs: impl FnMut(&[u8], &mut OwnLog) + 'static) -> Self {
         Self { logs: Some(Box::new(logs)), ..self }
     }
 
-    /// The same in a log of AFL++, see [`ComparisonLog::is_partial`](super::comparison::ComparisonLog::is_partial).
+    /// Like [`FakeExecutor::logging`], in AFL++'s format, see
+    /// [`ComparisonLog::is_partial`](super::comparison::ComparisonLog::is_partial).
     #[cfg(test)]
     #[must_use]
     pub(crate) fn logging_partially(self, logs: impl FnMut(&[u8], &mut OwnLog) + 'static) -> Self {
         Self { comparisons: OwnLog::partial(), ..self.logging(logs) }
     }
 
-    /// Each run takes as long as the program has written there.
+    /// Takes the duration of each run from `clock`, which the program sets.
     #[must_use]
     pub fn timed_by(self, clock: &Rc<Cell<Duration>>) -> Self {
         Self { clock: clock.clone(), ..self }

@@ -1,8 +1,8 @@
 //! An input as a list of messages, for targets whose inputs come over a socket (`--net`).
 //!
-//! Each message is a little-endian word and its bytes. The lower 24 bits of the word are the number of bytes, the upper
-//! 8 bits the connection, below 128. With one connection that is the replay format of AFLNet (Pham et al., ICST 2020).
-//! A file whose first word does not fit it is one message of the first connection. Mirrors `runtime/net/input.c`.
+//! Each message is a little-endian 32-bit word and its bytes. The lower 24 bits of the word are the length, the upper 8
+//! bits the connection, below 128. With one connection this is the replay format of AFLNet (Pham et al., ICST 2020). A
+//! file whose first word is invalid is one message on the first connection. Mirrors `runtime/net/input.c`.
 
 use std::ops::Range;
 
@@ -10,11 +10,11 @@ use crate::corpus::Length;
 
 /// Number of connections that an input can name.
 pub const CONNECTIONS: u8 = 128;
-/// Bytes before those of a message.
+/// Size of the word before a message, bytes.
 pub const HEAD: usize = 4;
-/// Largest number of bytes of a message.
+/// Longest message, bytes.
 pub const LONGEST: usize = 0xff_ffff;
-/// Bytes of the number of bytes in a word. No other [`Length`] has that width.
+/// Width of the length field in a word. No other [`Length`] has this width.
 const WIDTH: usize = 3;
 
 /// One message.
@@ -24,14 +24,14 @@ pub struct Message<'a> {
     pub bytes: &'a [u8],
 }
 
-/// Connection and length of the message whose word begins an input.
+/// Connection and length in the first word of an input.
 fn word(input: &[u8]) -> Option<(u8, usize)> {
     let word = u32::from_le_bytes(*input.first_chunk::<HEAD>()?);
     let [.., connection] = word.to_le_bytes();
     Some((connection, word as usize & LONGEST))
 }
 
-/// Whether an input is a list, and not one message.
+/// True if an input is a list, not a single message.
 #[must_use]
 pub fn is_list(input: &[u8]) -> bool {
     word(input).is_some_and(|(connection, length)| {
@@ -39,7 +39,7 @@ pub fn is_list(input: &[u8]) -> bool {
     })
 }
 
-/// The messages of an input. A length beyond the end is cut there.
+/// Messages of an input. A length beyond the end is truncated.
 pub fn messages(input: &[u8]) -> impl Iterator<Item = Message<'_>> + Clone {
     let is_list = is_list(input);
     let mut rest = input;
@@ -55,14 +55,14 @@ pub fn messages(input: &[u8]) -> impl Iterator<Item = Message<'_>> + Clone {
     })
 }
 
-/// The word of a message with `length` bytes, at most [`LONGEST`].
+/// Word of a message of `length` bytes, at most [`LONGEST`].
 #[must_use]
 pub fn head(connection: u8, length: usize) -> [u8; HEAD] {
     let [l0, l1, l2, ..] = length.min(LONGEST).to_le_bytes();
     [l0, l1, l2, connection % CONNECTIONS]
 }
 
-/// The list of these messages.
+/// Builds a list from messages.
 #[must_use]
 pub fn list<'a>(messages: impl IntoIterator<Item = Message<'a>>) -> Vec<u8> {
     let mut list = Vec::new();
@@ -72,7 +72,7 @@ pub fn list<'a>(messages: impl IntoIterator<Item = Message<'a>>) -> Vec<u8> {
     list
 }
 
-/// Where a message of a list stands, with its word; the end of the list for one that it does not have.
+/// Range of message `number` including its word; empty, at the end of the list, if there is none.
 #[must_use]
 pub fn span(list: &[u8], number: usize) -> Range<usize> {
     let mut start = 0;
@@ -83,21 +83,20 @@ pub fn span(list: &[u8], number: usize) -> Range<usize> {
     start..start + length
 }
 
-/// The first messages of lists that are run one after the other. A process that has received them can be restored to
-/// where it waits for the next one, see [`RunSettings::beginning`].
+/// Messages shared by the inputs of consecutive runs. A process that has received them can be restored to where it
+/// waits for the next one, see [`RunSettings::beginning`].
 ///
 /// [`RunSettings::beginning`]: crate::executor::RunSettings::beginning
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Beginning {
     bytes: Vec<u8>,
     count: usize,
-    /// Of the message behind them, which each of the lists has.
+    /// Connection of the next message, equal in all these inputs.
     connection: u8,
 }
 
 impl Beginning {
-    /// The first `count` messages of a list; None if nothing comes before or behind them, or if what comes behind is no
-    /// list of its own.
+    /// First `count` messages of a list; None if `count` is 0 or if no valid list follows.
     #[must_use]
     pub fn of(list: &[u8], count: usize) -> Option<Self> {
         if count == 0 || !is_list(list) {
@@ -119,21 +118,22 @@ impl Beginning {
         self.count
     }
 
-    /// Whether an input is one of the lists.
+    /// True if an input begins with these messages, followed by one on the same connection.
     #[must_use]
     pub fn starts(&self, input: &[u8]) -> bool {
         let next = input.strip_prefix(&*self.bytes).and_then(word);
         next.is_some_and(|(connection, _)| connection == self.connection)
     }
 
-    /// Puts the messages in front of others, and the first of these on its connection. `rest` has at least [`HEAD`] bytes.
+    /// Prepends the messages to `rest` and sets the connection of its first message. `rest` has at least [`HEAD`]
+    /// bytes.
     pub fn put_before(&self, rest: &mut Vec<u8>) {
         rest[HEAD - 1] = self.connection;
         rest.splice(0..0, self.bytes.iter().copied());
     }
 }
 
-/// Writes the input with other bytes for one of its messages. An input that is no list stays one message.
+/// Writes `input` with message `number` replaced by `bytes`. An input that is no list stays one message.
 pub fn replace(input: &[u8], number: usize, bytes: &[u8], out: &mut Vec<u8>) {
     out.clear();
     if !is_list(input) && !is_list(bytes) {
@@ -152,14 +152,14 @@ pub fn push(list: &mut Vec<u8>, connection: u8, bytes: &[u8]) {
     list.extend_from_slice(bytes);
 }
 
-/// Where the bytes of the messages of a list are; none of what is no list.
+/// Ranges of message contents in a list; empty if the input is no list.
 pub(crate) fn bodies(input: &[u8]) -> impl Iterator<Item = Range<usize>> {
     framing(input).map(|length| length.from..length.end(input).min(input.len()))
 }
 
-/// Writes an input with other bytes in the place of some. In a list they end with their message, whose word follows;
-/// without bytes that are replaced, an end of a message is part of it. False, and nothing is written, for a place in a
-/// word.
+/// Writes `input` with `removed` bytes at `at` replaced by `inserted`. In a list the replaced range is cut at the end
+/// of its message, whose word is updated; an insertion at that end extends the message. Returns false, writing nothing,
+/// if `at` is in a word.
 pub(crate) fn edit(
     input: &[u8],
     (at, removed): (usize, usize),
@@ -186,7 +186,7 @@ pub(crate) fn edit(
     true
 }
 
-/// Puts the words of a list back in a version of it that is as long.
+/// Restores the words of `list` in a changed version of the same length.
 pub(crate) fn keep_words(list: &[u8], changed: &mut [u8]) {
     for body in bodies(list) {
         let word = body.start - HEAD..body.start;
@@ -194,13 +194,13 @@ pub(crate) fn keep_words(list: &[u8], changed: &mut [u8]) {
     }
 }
 
-/// Whether another input has the words of a list where that has them.
+/// True if `other` has the words of `list` at the same positions.
 pub(crate) fn has_words(list: &[u8], other: &[u8]) -> bool {
     let mut words = bodies(list).map(|body| body.start - HEAD..body.start);
     words.all(|word| list[word.clone()] == other[word])
 }
 
-/// The first piece of a block of a list that lies in one message.
+/// First part of `block` that lies in one message.
 #[must_use]
 pub fn within(list: &[u8], block: Range<usize>) -> Range<usize> {
     let Range { mut start, mut end } = block;
@@ -214,7 +214,7 @@ pub fn within(list: &[u8], block: Range<usize>) -> Range<usize> {
     start..end.max(start)
 }
 
-/// The numbers of bytes that are part of a list; nothing if it is one message.
+/// Length fields of a list; none if the input is one message.
 pub fn framing(input: &[u8]) -> impl Iterator<Item = Length> {
     let is_list = is_list(input);
     let mut at = 0;
@@ -225,7 +225,7 @@ pub fn framing(input: &[u8]) -> impl Iterator<Item = Length> {
     })
 }
 
-/// Whether a length is one of [`framing`].
+/// True if a length comes from [`framing`].
 #[must_use]
 pub fn is_framing(length: &Length) -> bool {
     length.width == WIDTH

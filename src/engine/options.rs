@@ -1,21 +1,20 @@
-//! What a user may set of the search. The command line and the environment fill it.
+//! User options of the search, filled from the command line and the environment.
 
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// Execution modes, from the slowest to the fastest. `--run-mode` names the fastest of those between `Pipe`
-/// and `Batch` that may be used.
+/// Execution modes, slowest first. `--run-mode` sets the fastest one allowed between `Pipe` and `Batch`.
 #[derive(Clone, Copy, Debug, Default, Eq, Ord, PartialEq, PartialOrd)]
 pub enum RunMode {
-    /// Without a fork server: the fuzzer starts each run itself.
+    /// No fork server: the fuzzer starts each run itself.
     Exec,
     /// AFL's pipes, also for targets that offer a faster mode.
     Pipe,
-    /// A process for each run, ordered through shared memory.
+    /// One process per run, controlled through shared memory.
     Fork,
-    /// A process that is restored after each run, instead of being forked.
+    /// One process, restored after each run instead of forked.
     Snapshot,
-    /// A process for many runs; every run is handed over.
+    /// One process for many runs, one input per hand-over.
     Persistent,
     /// Many inputs per hand-over; the target stops at the first that shows something new.
     #[default]
@@ -25,7 +24,7 @@ pub enum RunMode {
 }
 
 impl RunMode {
-    /// As `--run-mode` and `fuzzer_stats` have it.
+    /// Name in `--run-mode` and `fuzzer_stats`.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -39,7 +38,7 @@ impl RunMode {
         }
     }
 
-    /// Each run is a process that a fork server forks: between two runs another process has to get the core.
+    /// True if a fork server forks each run: between two runs another process has to get the core.
     #[must_use]
     pub fn forks_each_run(self) -> bool {
         matches!(self, Self::Pipe | Self::Fork)
@@ -74,13 +73,13 @@ impl Schedule {
         Self::Quad,
     ];
 
-    /// From the name that AFL++ uses.
+    /// Parses AFL++'s name of a schedule.
     #[must_use]
     pub fn named(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|schedule| schedule.name() == name)
     }
 
-    /// Whether a main instance (`-M`) may have it.
+    /// True if a main instance (`-M`) may use this schedule.
     #[must_use]
     pub fn is_for_main(self) -> bool {
         matches!(self, Self::Explore | Self::Fast)
@@ -103,15 +102,15 @@ impl Schedule {
     }
 }
 
-/// Which turns of a favored seed begin with deterministic steps.
+/// Turns of a favored seed that begin with deterministic steps.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub enum DeterministicStage {
-    /// Those for which the steps have found enough lately, compared with havoc.
+    /// Turns while deterministic steps find enough compared with havoc.
     #[default]
     Competes,
-    /// All until the steps are done (`-D`).
+    /// All turns until the steps are done (`-D`).
     Always,
-    /// None (`-z`, and `-d` as classic AFL had it).
+    /// No turn (`-z`, and `-d` as in classic AFL).
     Skipped,
 }
 
@@ -122,16 +121,16 @@ pub const LENGTH_SHARE: f64 = 0.1;
 pub struct MutationOptions {
     /// `-x FILE[@LEVEL]`.
     pub dictionaries: Vec<(PathBuf, u32)>,
-    /// `-g`, `-G`: bytes.
+    /// `-g`, `-G`: input length limits, bytes.
     pub min_len: usize,
     pub max_len: usize,
     pub deterministic: DeterministicStage,
     /// `AFL_DISABLE_TRIM`.
     pub skip_trim: bool,
-    /// Operands of comparisons are put into the input, if the target logs them (`-c -`: not).
+    /// Writes operands of logged comparisons into the input (`-c -`: off).
     pub solves_comparisons: bool,
-    /// Part of the search, 0 to 1, in which lengths and offsets are looked for; 0: not at all. AFL's
-    /// `AFL_FRAMESHIFT_DISABLE` and `AFL_FRAMESHIFT_MAX_OVERHEAD`.
+    /// Share of the search, in 0..=1, spent on finding lengths and offsets; 0: off. AFL's `AFL_FRAMESHIFT_DISABLE` and
+    /// `AFL_FRAMESHIFT_MAX_OVERHEAD`.
     pub length_share: f64,
     /// `AFL_NO_ARITH`.
     pub skip_arith: bool,
@@ -139,7 +138,7 @@ pub struct MutationOptions {
     pub messages: bool,
     /// `-Z`: seeds in order of the queue.
     pub sequential: bool,
-    /// `-a`: the inputs are text, or are not; None: decided for each input.
+    /// `-a`: true if inputs are text; None: decided for each input.
     pub text: Option<bool>,
     /// `-P`.
     pub strategy: Strategy,
@@ -167,37 +166,37 @@ impl Default for MutationOptions {
     }
 }
 
-/// Which changes havoc prefers (`-P`).
+/// Changes that havoc prefers (`-P`).
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub enum Strategy {
-    /// Those that lead to new code.
+    /// Changes that lead to new code.
     #[default]
     Explore,
-    /// Those that break code: extreme numbers, small changes.
+    /// Changes that break code: extreme numbers, small changes.
     Exploit,
-    /// To explore; to exploit after so much time without a find.
+    /// Explores; exploits after this time without a find.
     Alternate(Duration),
 }
 
-/// Which runs can become seeds.
+/// Runs that can become seeds.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub enum Wanted {
-    /// Those that end well.
+    /// Runs that end well.
     #[default]
     Good,
-    /// `AFL_KEEP_TIMEOUTS`: also those that take too long.
+    /// Also runs that exceed the timeout (`AFL_KEEP_TIMEOUTS`).
     GoodOrSlow,
-    /// `-C`: only those that crash.
+    /// Only crashing runs (`-C`).
     Crashing,
 }
 
-/// Whose inputs are run in the sanitizer builds of `-w` (`AFL_SAN_ABSTRACTION`).
+/// Inputs that also run in the sanitizer builds of `-w` (`AFL_SAN_ABSTRACTION`).
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub enum Inspected {
-    /// Runs that hit a set of edges that no run has hit before (`simplify_trace`).
+    /// Inputs that hit a new set of edges (`simplify_trace`).
     #[default]
     Edges,
-    /// The same with the classes of their hit counts (`unique_trace`).
+    /// Inputs that hit a new set of edges with hit-count classes (`unique_trace`).
     Counts,
     /// Seeds only (`coverage_increase`).
     Seeds,

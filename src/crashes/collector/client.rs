@@ -1,4 +1,4 @@
-//! Requests to the server's REST interface. Each is sent once; the caller decides about another try.
+//! Requests to the server's REST interface. Each is sent once; retries are up to the caller.
 
 use std::fs;
 use std::io::{self, Read, Write};
@@ -15,20 +15,20 @@ use super::report::Testcase;
 use super::settings::ServerAccount;
 
 const CONNECT: Duration = Duration::from_secs(10);
-/// Longest answer that is kept in memory. A record holds what its client has sent.
+/// Longest answer kept in memory, bytes. A record contains what its client sent.
 const MAX_ANSWER: u64 = 256 << 20;
-/// Longest test case.
+/// Longest test case, bytes.
 const MAX_FILE: u64 = 1 << 30;
-/// Longest archive of signatures.
+/// Longest archive of signatures, bytes.
 const MAX_ARCHIVE: u64 = 256 << 20;
-/// Factor between the time limit of a whole exchange and that of a part of it: a server that sends a byte now
-/// and then would have no end.
+/// Ratio of the time limit of a whole exchange to that of one read or write; ends exchanges with a server that sends a
+/// byte now and then.
 const PATIENCE_IN_ALL: u32 = 10;
-/// Pause if the server does not request one: its limit is per minute.
+/// Pause if the server requests none: its limit is per minute.
 const DEFAULT_WAIT: Duration = Duration::from_secs(60);
-/// Longest pause: there is at least one try a day.
+/// Longest pause: at least one try a day.
 pub(super) const LONGEST_PAUSE: Duration = Duration::from_secs(24 * 3600);
-/// So much of an answer is shown to the user.
+/// Number of bytes of an answer shown to the user.
 const SHOWN: usize = 200;
 const CRASHES: &str = "/crashmanager/rest/crashes/";
 
@@ -47,7 +47,7 @@ impl Client {
         let mut config = Agent::config_builder()
             .http_status_as_error(false)
             .user_agent(concat!("ffuzz/", env!("CARGO_PKG_VERSION")))
-            // The token goes to the server that was named and nowhere else.
+            // Redirects would send the token to another server.
             .max_redirects(0)
             .timeout_connect(Some(CONNECT))
             .timeout_per_call(Some(patience * PATIENCE_IN_ALL))
@@ -66,7 +66,7 @@ impl Client {
         &self.server
     }
 
-    /// Stores a crash. Returns its number there.
+    /// Submits a crash. Returns its number at the server.
     pub fn submit(&self, fields: &[(&str, String)]) -> Result<u64, CollectorError> {
         let url = self.url(CRASHES);
         let fields = fields.iter().map(|(name, value)| (*name, value.as_str()));
@@ -75,10 +75,10 @@ impl Client {
         self.json(&url, answer)?["id"].as_u64().ok_or(CollectorError::NotTheServer { url })
     }
 
-    /// The number of the crash whose metadata hold this identification. None if it is not there,
-    /// or if the account has no permission to read.
+    /// Number of the crash with this id in its metadata. None if there is none, or if the account has no read
+    /// permission.
     pub fn find(&self, id: &str) -> Result<Option<u64>, CollectorError> {
-        // The word is long and random: anywhere in the record, it identifies the report.
+        // The id is long and random, so a match anywhere in the metadata identifies the report.
         let query = json!({ "op": "AND", "metadata__contains": id });
         match self.select(&query, 0) {
             Ok(answer) => Ok(answer["results"][0]["id"].as_u64()),
@@ -94,7 +94,7 @@ impl Client {
         self.json(&url, answer)
     }
 
-    /// Numbers of the crashes of a bucket.
+    /// Records of all crashes of a bucket.
     pub fn bucket(&self, number: u64) -> Result<Vec<Value>, CollectorError> {
         let mut found = vec![];
         let query = json!({ "op": "AND", "bucket": number });
@@ -118,7 +118,7 @@ impl Client {
         body.read_to_vec().map_err(|error| failed(&url, error))
     }
 
-    /// Copies the archive of all signatures; false if the server has none yet.
+    /// Writes the archive of all signatures to `to`; false if the server has none yet.
     pub fn signatures(&self, to: &mut impl Write) -> Result<bool, CollectorError> {
         let url = self.url("/crashmanager/rest/signatures/download/");
         let mut answer = match self.get(&url, &[]) {
@@ -133,7 +133,7 @@ impl Client {
         }
     }
 
-    /// Stores the coverage of a campaign.
+    /// Submits the coverage of a campaign.
     pub fn coverage(&self, fields: &Value) -> Result<(), CollectorError> {
         let url = self.url("/covmanager/rest/collections/");
         let request = self.authorized(self.agent.post(&url));
@@ -173,13 +173,13 @@ impl Client {
         self.checked(url, request.call())
     }
 
-    /// The answer, unless it is an error.
+    /// Turns an error answer into an error.
     fn checked(&self, url: &str, answer: Result<Response<Body>, ureq::Error>) -> Answer {
         let mut answer = answer.map_err(|error| failed(url, error))?;
         let status = answer.status();
         let url = url.to_owned();
         let is_html = text_of(&answer, header::CONTENT_TYPE).starts_with("text/html");
-        // FuzzManager answers with pages for browsers, too.
+        // FuzzManager also answers with HTML pages.
         let is_ours = answer.headers().contains_key("x-username");
         let retry_after = text_of(&answer, header::RETRY_AFTER).parse().ok();
         let retry_after =
@@ -234,7 +234,7 @@ fn text_of(answer: &Response<Body>, name: header::HeaderName) -> String {
     value.unwrap_or_default().trim().to_ascii_lowercase()
 }
 
-/// The beginning of an answer on one line; pages for browsers are left out.
+/// Beginning of an answer on one line; empty for HTML pages.
 fn shown(answer: &mut Response<Body>, is_html: bool) -> String {
     let mut bytes = vec![];
     let reader = answer.body_mut().as_reader();
@@ -253,7 +253,7 @@ fn failed(url: &str, error: ureq::Error) -> CollectorError {
         ureq::Error::Timeout(_) => CollectorError::Slow { url },
         ureq::Error::Tls(reason) => CollectorError::Tls { url, reason: reason.into() },
         ureq::Error::Rustls(error) => CollectorError::Tls { url, reason: error.to_string() },
-        // What the TLS library finds wrong comes wrapped like this.
+        // Errors of the TLS library are wrapped like this.
         ureq::Error::Io(error) if error.kind() == io::ErrorKind::InvalidData => {
             CollectorError::Tls { url, reason: error.to_string() }
         }
@@ -262,13 +262,13 @@ fn failed(url: &str, error: ureq::Error) -> CollectorError {
     }
 }
 
-/// Of a connection that there was.
+/// True if an established connection ended.
 fn is_end(kind: io::ErrorKind) -> bool {
     use io::ErrorKind::{BrokenPipe, ConnectionAborted, ConnectionReset, UnexpectedEof};
     matches!(kind, BrokenPipe | ConnectionAborted | ConnectionReset | UnexpectedEof)
 }
 
-/// Name for a downloaded input: the number, and the ending that its client has given it.
+/// File name for a downloaded input: the number, and the extension given by its client.
 #[must_use]
 pub fn download_name(number: u64, record: &Value) -> Option<String> {
     let stored = record["testcase"].as_str().filter(|path| !path.is_empty())?;

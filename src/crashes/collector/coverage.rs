@@ -1,21 +1,21 @@
-//! Covered source lines in the forms of FuzzManager's coverage part: measured, or read from lcov or
-//! Coveralls; written as the server's tree of folders.
+//! Covered source lines for FuzzManager's coverage part: measured, or parsed from lcov or Coveralls; written as the
+//! server's tree of folders.
 
 use std::collections::BTreeMap;
 use std::path::Path;
 
 use serde_json::{Value, json};
 
-/// Executions of each line of each file; None where no code is.
+/// Execution count of each line of each file; None for lines without code.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub struct SourceCoverage {
     pub files: BTreeMap<String, Vec<Option<u64>>>,
-    /// Of a Coveralls file.
+    /// Commit named by a Coveralls file.
     pub revision: Option<String>,
     pub branch: Option<String>,
 }
 
-/// No source file is longer; a broken report shall not fill the memory.
+/// Maximum number of lines of a source file; guards the memory against broken reports.
 const MAX_LINES: usize = 10_000_000;
 
 #[derive(Debug, Eq, PartialEq, thiserror::Error)]
@@ -29,7 +29,7 @@ pub enum FormatError {
 }
 
 impl SourceCoverage {
-    /// Either form; paths below `root` become relative to it.
+    /// Parses lcov or Coveralls; makes paths below `root` relative to it.
     pub fn parse(text: &str, root: &Path) -> Result<Self, FormatError> {
         let is_json = text.trim_start().starts_with('{');
         let mut coverage = if is_json { coveralls(text)? } else { lcov(text)? };
@@ -42,7 +42,7 @@ impl SourceCoverage {
         Ok(coverage)
     }
 
-    /// Of lines with code, each with the number of its inputs.
+    /// Builds the coverage from the lines with code of each file, each with the number of inputs that reach it.
     #[must_use]
     pub fn of<'a, L>(files: impl Iterator<Item = (&'a str, L)>, root: &Path) -> Self
     where
@@ -64,14 +64,14 @@ impl SourceCoverage {
         Self { files: files.collect(), ..Self::default() }
     }
 
-    /// How many lines were reached, and how many there are.
+    /// Numbers of reached lines and of all lines with code.
     #[must_use]
     pub fn lines(&self) -> (usize, usize) {
         let lines = || self.files.values().flatten().flatten();
         (lines().filter(|count| **count > 0).count(), lines().count())
     }
 
-    /// The server's tree, with sums at every folder.
+    /// The server's tree of folders, with sums for each.
     #[must_use]
     pub fn tree(&self) -> Value {
         let mut root = Folder::default();
@@ -95,7 +95,7 @@ struct Folder<'a> {
 }
 
 impl Folder<'_> {
-    /// With the number of its lines, and of those that were reached.
+    /// JSON node of the folder, number of its lines, and number of reached lines.
     fn node(&self, name: Option<&str>) -> (Value, usize, usize) {
         let (mut children, mut total, mut covered) = (serde_json::Map::new(), 0, 0);
         let folders = self.folders.iter().map(|(name, folder)| (*name, folder.node(Some(name))));
@@ -144,7 +144,7 @@ fn lcov(text: &str) -> Result<SourceCoverage, FormatError> {
                 lines[number - 1] = Some(sum);
             }
             _ if line.trim() == "end_of_record" => file = None,
-            // Functions, branches, sums: other records of the format.
+            // Records for functions, branches and sums are ignored.
             Some((word, _)) if word.chars().all(|c| c.is_ascii_uppercase()) => {}
             _ if line.trim().is_empty() || line.starts_with('#') => {}
             _ => return Err(fault()),
@@ -153,7 +153,7 @@ fn lcov(text: &str) -> Result<SourceCoverage, FormatError> {
     Ok(coverage)
 }
 
-/// `LINE,COUNT[,CHECKSUM]`; compilers have written negative counts and such with a point.
+/// Parses `LINE,COUNT[,CHECKSUM]`; some compilers write negative or fractional counts.
 fn line_of(data: &str) -> Option<(usize, u64)> {
     let mut parts = data.split(',');
     let number = parts.next()?.trim().parse().ok().filter(|n| (1..=MAX_LINES).contains(n))?;

@@ -1,7 +1,7 @@
-//! Takes reports from the spool to the server, each once, however often one of the two goes away.
+//! Delivers reports from the spool to the server, each exactly once, even if the server or the fuzzer is interrupted.
 //!
-//! A request whose answer was lost may have been stored. So every try but the first searches the server
-//! first, by the id in the report's metadata.
+//! A request whose answer was lost may have been stored. So every try but the first begins with a search for the id in
+//! the report's metadata.
 
 use std::path::PathBuf;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -13,44 +13,44 @@ use super::report::Report;
 use super::spool::{SpoolClaim, SpoolItem, Tries};
 use crate::crash::{self, Output};
 
-/// Waits between tries double from here,
+/// First wait between tries; each further one doubles.
 const FIRST_WAIT: Duration = Duration::from_secs(2);
-/// to this if the server has trouble,
+/// Longest wait if the server fails.
 const LONGEST_WAIT: Duration = Duration::from_secs(300);
-/// and to this if it has trouble with one report only.
+/// Longest wait for a single report that the server fails on.
 const LONGEST_FOR_ONE: Duration = Duration::from_secs(3600);
-/// A request whose sender was killed is stored after this time, or never.
+/// Time after which a request whose sender was killed has been stored, or never will be.
 const SETTLED: Duration = Duration::from_secs(10);
-/// A server that gave no answer in time may still store the request: within this multiple of that time.
+/// Multiple of the timeout within which the server may still store an unanswered request.
 const OVERDUE: u32 = 10;
-/// Failures of the server on a report after which it is sent in another form: one is no proof that the
-/// text is to blame.
+/// Number of server failures on a report after which it is sent in a reduced form: one failure does not prove that the
+/// text is the cause.
 const PLAIN_TRIES: u32 = 2;
-/// Tries of a report that is in no spool: 2, 4, 8, 16, 32 and 64 s apart, as the reference's.
+/// Number of tries of a report outside a spool: 2, 4, 8, 16, 32 and 64 s apart, as in the reference.
 const TRIES_AT_ONCE: u32 = 7;
 
-/// The holder of a spool's claim, with a server.
+/// Delivery from a claimed spool to a server.
 #[derive(Debug)]
 pub struct Delivery {
     claim: SpoolClaim,
     client: Client,
     known: KnownBugs,
     not_before: SystemTime,
-    /// Requests in a row that the server did not answer as it should.
+    /// Number of consecutive failed requests.
     failures: u32,
     last: Option<CollectorError>,
 }
 
 impl Delivery {
-    /// `signatures`: the folder of those that the server has.
+    /// `signatures`: folder of the server's signatures.
     #[must_use]
     pub fn new(claim: SpoolClaim, client: Client, signatures: PathBuf) -> Self {
         let known = KnownBugs::new(signatures);
         Self { claim, client, known, not_before: UNIX_EPOCH, failures: 0, last: None }
     }
 
-    /// Sends what is due, the oldest first, as long as `go_on` holds. An error is one of this machine
-    /// disk; those of the server are in [`Self::last_error`] and wait for another try.
+    /// Sends the due reports, the oldest first, while `go_on` returns true. Returns local errors only; those of the
+    /// server are in [`Self::last_error`], and their reports are retried later.
     pub fn deliver_due(
         &mut self,
         now: impl Fn() -> SystemTime,
@@ -69,13 +69,13 @@ impl Delivery {
         Ok(())
     }
 
-    /// The server's last error, unless it accepted a report since.
+    /// Last error of the server, unless it has accepted a report since.
     #[must_use]
     pub fn last_error(&self) -> Option<&CollectorError> {
         self.last.as_ref().or_else(|| self.known.error())
     }
 
-    /// Nothing will arrive until the user corrects a setting.
+    /// True if delivery fails until the user corrects a setting.
     #[must_use]
     pub(crate) fn is_blocked(&self) -> bool {
         self.last.as_ref().is_some_and(|error| !error.is_passing() && !is_final(error))
@@ -108,7 +108,7 @@ impl Delivery {
                 signature.iter().for_each(|signature| self.known.count(signature));
                 self.claim.done(name, &item, number, signature)
             }
-            // The attempt may have taken longer than any wait.
+            // Reads the clock again: the attempt may have taken longer than any wait.
             Err(failed) => self.failed(name, begun, failed, now()),
         }
     }
@@ -130,7 +130,7 @@ impl Delivery {
             if step == TryStep::Sending && is_about_the_report(&error) {
                 tries.not_before = unix(now + wait(tries.failed, LONGEST_FOR_ONE, &error));
             } else if step == TryStep::Waiting {
-                // Others need not wait for it.
+                // Does not delay other reports.
             } else {
                 self.failures += 1;
                 self.not_before = now + wait(self.failures, LONGEST_WAIT, &error);
@@ -142,7 +142,7 @@ impl Delivery {
     }
 }
 
-/// Sends a report that is in no spool, and waits between tries. Returns its number there.
+/// Sends a report without a spool, with pauses between tries. Returns its number at the server.
 pub fn submit(
     client: &Client,
     report: Report,
@@ -163,12 +163,12 @@ pub fn submit(
     }
 }
 
-/// What a try was about when it failed.
+/// Step at which a try failed.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 enum TryStep {
-    /// The question whether the server has the report.
+    /// Searching the server for the report.
     Asking,
-    /// It has not, and may still be at work on it.
+    /// Waiting because the server may still be storing it.
     Waiting,
     Sending,
 }
@@ -194,8 +194,7 @@ impl Failed {
     }
 }
 
-/// One try. What an earlier one has stored is found, and not stored again; what it may still store is
-/// waited for.
+/// Makes one try. Does not submit a report again that an earlier try has stored, or may still store.
 fn attempt(
     client: &Client,
     item: &SpoolItem,
@@ -216,26 +215,25 @@ fn attempt(
     let info = crash::beyond::parse(&report.output, &report.program);
     let mut sent = crash::beyond::to_send(&report.output, &info);
     if earlier.failed >= PLAIN_TRIES && earlier.failed.is_multiple_of(2) {
-        // The server failed on the text: send only the parsed facts, in the form
-        // that every server supports. If it fails on that as well, the text was not the cause.
+        // The server failed on the text: send only the parsed facts, in the form that every server supports. If it
+        // fails on that as well, the text was not the cause.
         sent.crash_data = crash::for_server(&Output::default(), &info);
     }
     let number = client.submit(&report.fields(&item.id, client.server(), &sent));
     number.map_err(|error| Failed { error, step: TryStep::Sending })
 }
 
-/// How long to wait before a query whether the server has the report: it may have been given the
-/// request, and not be done with it.
+/// Wait before the next search for the report, if the server may still be processing the request.
 fn settling(error: &CollectorError, client: &Client) -> Option<Duration> {
     error.leaves_request_open().then(|| client.server().patience)
 }
 
-/// The server's parser fails on some texts with this.
+/// True for a failure that the server's parser produces on some texts.
 fn is_about_the_report(error: &CollectorError) -> bool {
     matches!(error, CollectorError::Failing { status: 500, .. })
 }
 
-/// No later try can succeed.
+/// True if no later try can succeed.
 fn is_final(error: &CollectorError) -> bool {
     matches!(error, CollectorError::Refused { status: 400 | 413 | 414 | 415 | 422, .. })
 }
@@ -245,7 +243,7 @@ fn wait(failures: u32, longest: Duration, error: &CollectorError) -> Duration {
     doubled.min(longest).max(error.retry_after().unwrap_or_default())
 }
 
-/// Nothing waits longer than the longest pause: a time beyond is from a clock that was wrong.
+/// True before `not_before`, unless it is further away than the longest pause: then it comes from a wrong clock.
 fn is_early(now: SystemTime, not_before: f64) -> bool {
     let left = not_before - unix(now);
     left > 0.0 && left <= LONGEST_PAUSE.as_secs_f64()

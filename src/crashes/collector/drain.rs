@@ -1,4 +1,4 @@
-//! Delivery of a spool in the foreground: until nothing waits, or the server does not take it.
+//! Delivery of a spool in the foreground, until no report waits or the server is unavailable.
 
 use std::path::{Path, PathBuf};
 use std::thread;
@@ -9,11 +9,11 @@ use miette::Diagnostic;
 use super::{Client, CollectorError, Counts, Delivery, Settings, Spool};
 use ffuzz_sys::remedy::Remedy;
 
-/// A server that is not there within this time is not coming back while somebody waits for it.
+/// Time limit: a server that is unavailable for this long will not return while the user waits.
 const PATIENCE: Duration = Duration::from_secs(130);
 const INTERVAL: Duration = Duration::from_millis(100);
 
-/// Why reports are left.
+/// Reasons for undelivered reports.
 #[derive(Debug, thiserror::Error, Diagnostic)]
 pub enum DrainError {
     #[error(transparent)]
@@ -40,8 +40,8 @@ pub enum DrainError {
     },
 }
 
-/// Delivers all reports of the spool in `folder`, also those refused before; `delayed` gets each new
-/// reason to wait.
+/// Delivers all reports of the spool in `folder`, including those refused before; calls `delayed` with each new reason
+/// to wait.
 pub fn drain(
     folder: &Path,
     settings: &Settings,

@@ -11,7 +11,7 @@ use super::ini::IniError;
 
 const CHECK_SERVER: &str = "check serverhost and serverport, and whether the server runs";
 
-/// Each names what was tried.
+/// Error of one operation; names what was tried.
 #[derive(Debug, thiserror::Error, Diagnostic)]
 pub enum CollectorError {
     #[error("cannot read {}: {source}", path.display())]
@@ -105,7 +105,7 @@ impl CollectorError {
         }
     }
 
-    /// The same request may succeed later.
+    /// True if the same request may succeed later.
     #[must_use]
     pub(crate) fn is_passing(&self) -> bool {
         matches!(
@@ -118,7 +118,7 @@ impl CollectorError {
         )
     }
 
-    /// The server, or one behind a proxy, may still be processing the request.
+    /// True if the server, or one behind a proxy, may still be processing the request.
     #[must_use]
     pub(crate) fn leaves_request_open(&self) -> bool {
         matches!(
@@ -127,13 +127,13 @@ impl CollectorError {
         )
     }
 
-    /// The server has the request, and exceeds the timeout.
+    /// True if the server has the request and exceeded the timeout.
     #[must_use]
     pub(crate) fn is_overdue(&self) -> bool {
         matches!(self, Self::Slow { .. } | Self::Failing { status: 504, .. })
     }
 
-    /// How long the server requests to wait.
+    /// Pause requested by the server.
     #[must_use]
     pub(crate) fn retry_after(&self) -> Option<Duration> {
         match self {

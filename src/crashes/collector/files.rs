@@ -1,4 +1,4 @@
-//! Files that are complete or not there, also after a loss of power.
+//! Atomic and durable file writes: a file is complete or absent, even after a power loss.
 //!
 //! A report may hold secrets of the target: folders are 0700 and files 0600.
 
@@ -12,7 +12,7 @@ use std::time::{Duration, SystemTime};
 use super::error::CollectorError;
 use ffuzz_sys::file::{self, Locked};
 
-/// Age after which a temporary file has no writer any more.
+/// Age after which a temporary file counts as abandoned.
 const FORGOTTEN: Duration = Duration::from_secs(3600);
 const TEMPORARY: &str = ".new-";
 
@@ -21,12 +21,12 @@ pub(super) fn create_dir(path: &Path) -> Result<(), CollectorError> {
     made.map_err(|error| CollectorError::write(path, error))
 }
 
-/// Writes a file, and replaces an existing one.
+/// Writes a file, replacing an existing one.
 pub(super) fn replace(path: &Path, data: &[u8]) -> Result<(), CollectorError> {
     publish(path, data, |temporary| rename(temporary, path)).map(drop)
 }
 
-/// The same without waiting for the disk, for what can be had again.
+/// Like [`replace`], without waiting for the disk; for data that can be restored.
 pub(super) fn replace_quickly(path: &Path, data: &[u8]) -> Result<(), CollectorError> {
     let temporary = temporary(path);
     let written = write(&temporary, data).and_then(|_| fs::rename(&temporary, path));
@@ -87,7 +87,7 @@ pub(super) fn lock(path: &Path) -> Result<Option<Locked>, CollectorError> {
     }
 }
 
-/// The name of a file is data of its folder.
+/// Syncs the folder of a file, which holds the file's name.
 fn sync(path: &Path) -> io::Result<()> {
     file::settled(File::open(path.parent().unwrap_or(Path::new(".")))?.sync_all())
 }
@@ -111,7 +111,7 @@ pub(super) fn remove(path: &Path) -> Result<(), CollectorError> {
     }
 }
 
-/// Removes what writers left that were killed.
+/// Removes temporary files of killed writers.
 pub(super) fn sweep(folder: &Path) {
     let Ok(entries) = fs::read_dir(folder) else { return };
     for entry in entries.flatten() {

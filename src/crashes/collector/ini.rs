@@ -1,16 +1,16 @@
-//! Configuration files in the dialect of Python's `configparser`, which FuzzManager's are written in.
+//! Configuration files in the dialect of Python's `configparser`, as FuzzManager uses.
 //!
-//! Only the sections `Main` and `Metadata` are read. A `[DEFAULT]` counts in both.
+//! Reads only the sections `Main` and `Metadata`. A `[DEFAULT]` applies to both.
 
 use std::collections::BTreeMap;
 
-/// Values may name each other; deeper than this they do so in a circle.
+/// Maximum depth of references between values; deeper ones are circular.
 const MAX_DEPTH: usize = 10;
 const DEFAULT: &str = "DEFAULT";
 
 pub type Values = BTreeMap<String, String>;
 
-/// The two sections, and the names of others.
+/// Values of the two sections, and the names of the ignored ones.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub(super) struct IniFile {
     pub(super) main: Values,
@@ -18,7 +18,7 @@ pub(super) struct IniFile {
     pub(super) ignored: Vec<String>,
 }
 
-/// Where a text is none, and why.
+/// Place and reason of a syntax error.
 #[derive(Debug, Eq, PartialEq, thiserror::Error)]
 pub enum IniError {
     #[error("line {line}: {what}")]
@@ -36,7 +36,7 @@ impl IniFile {
         sections.finish()
     }
 
-    /// Warning about sections without meaning.
+    /// Warning about ignored sections.
     #[must_use]
     pub(super) fn warning(&self) -> Option<String> {
         let names = self.ignored.join(" ");
@@ -45,7 +45,7 @@ impl IniFile {
     }
 }
 
-/// A section as it is read: each value a list of lines.
+/// A section while it is parsed; each value is a list of lines.
 #[derive(Debug)]
 struct Section {
     name: String,
@@ -55,9 +55,9 @@ struct Section {
 #[derive(Debug, Default)]
 struct Sections {
     all: Vec<Section>,
-    /// Index of the section at hand.
+    /// Index of the current section.
     at: Option<usize>,
-    /// Lines indented deeper than this one continue its value.
+    /// Indentation of the last key; deeper lines continue its value.
     indent: usize,
     in_value: bool,
 }
@@ -88,7 +88,7 @@ impl Sections {
         }
     }
 
-    /// The value that is being read.
+    /// The value being parsed.
     fn value(&mut self) -> Option<&mut Vec<String>> {
         let section = self.all.get_mut(self.at?)?;
         section.values.last_mut().filter(|_| self.in_value).map(|(_, lines)| lines)
@@ -128,7 +128,7 @@ impl Sections {
 
     fn finish(self) -> Result<IniFile, IniError> {
         let section = |name: &str| -> Result<Values, IniError> {
-            // Empty unless it is there: the defaults alone make no section.
+            // Defaults alone make no section.
             let Some(own) = self.raw(name) else { return Ok(Values::new()) };
             let mut raw = self.raw(DEFAULT).unwrap_or_default();
             raw.extend(own);

@@ -1,7 +1,7 @@
-//! Bugs that the server has: its signatures, downloaded regularly while reports are delivered,
-//! and how many examples of each were sent since.
+//! Known bugs: the server's signatures, downloaded regularly during delivery, and the number of examples of each sent
+//! since.
 //!
-//! The owner of the spool's claim fetches them right before a report is sent, so the counts have one owner.
+//! The owner of the spool's claim fetches them right before sending a report, so the counts have one owner.
 
 use std::collections::HashMap;
 use std::path::PathBuf;
@@ -16,34 +16,34 @@ use super::signatures::{Directory, refresh_if_older, refreshed};
 use super::spool::SpoolClaim;
 use crate::crash::{self, CrashFacts};
 
-/// The server makes its archive of signatures once an hour.
+/// Age at which signatures are refreshed: the server builds its archive once an hour.
 const FRESH: Duration = Duration::from_secs(3600);
-/// Interval between two checks.
+/// Interval between checks.
 const LOOK: Duration = Duration::from_secs(600);
-/// Number of reports of a known bug between two refreshes: enough to show that it still exists.
+/// Maximum number of reports of a known bug between refreshes: enough to show that it still exists.
 const REPORTS_OF_ONE: u32 = 10;
 
-/// What to do with a crash.
+/// Decision about a report.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub(super) enum DeliveryVerdict {
     /// No signature matches.
     New,
-    /// This one does; it may be reported as another example.
+    /// This signature matches; the crash may be sent as another example.
     Known(String),
-    /// This one matches, and the server needs no more of it for now.
+    /// This signature matches, and the server needs no more examples for now.
     Enough(String),
 }
 
-/// Of one spool, whose claim its owner has.
+/// Known bugs for one claimed spool.
 #[derive(Debug)]
 pub(super) struct KnownBugs {
     folder: PathBuf,
-    /// None until it could be read.
+    /// None until the folder could be read.
     directory: Option<Directory>,
-    /// When that was fetched.
+    /// Time at which `directory` was fetched.
     fetched: Option<SystemTime>,
     looked: SystemTime,
-    /// By the name of the signature.
+    /// Number of reports sent, by signature name.
     sent: HashMap<String, u32>,
     error: Option<CollectorError>,
 }
@@ -55,7 +55,7 @@ impl KnownBugs {
         Self { folder, directory, fetched, looked: UNIX_EPOCH, sent, error }
     }
 
-    /// Fetches signatures that are old. Without any, every bug is news.
+    /// Refreshes old signatures. Without any, every bug counts as new.
     pub(super) fn keep_fresh(&mut self, client: &Client, claim: &SpoolClaim, now: SystemTime) {
         if now.duration_since(self.looked).is_ok_and(|age| age < LOOK) {
             return;
@@ -64,7 +64,7 @@ impl KnownBugs {
         let refreshed = refresh_if_older(&self.folder, client, FRESH, now);
         let read = self.read(claim);
         self.error = refreshed.and(read).err().filter(|error| {
-            // A new server has none.
+            // A new server has no signatures.
             !matches!(error, CollectorError::NoSignatures { .. })
         });
     }
@@ -79,7 +79,7 @@ impl KnownBugs {
         Ok(())
     }
 
-    /// What kept signatures from being fetched or read last.
+    /// Error of the last refresh.
     #[must_use]
     pub(super) fn error(&self) -> Option<&CollectorError> {
         self.error.as_ref()
@@ -102,7 +102,7 @@ impl KnownBugs {
         }
     }
 
-    /// Another example of a known bug was sent.
+    /// Counts a sent example of a known bug.
     pub(super) fn count(&mut self, signature: &str) {
         *self.sent.entry(signature.to_owned()).or_default() += 1;
     }

@@ -1,9 +1,8 @@
 //! The crash server: its address, its signatures, and the delivery of each report exactly once.
 //!
-//! The protocol is FuzzManager's. A report is a file in a [`Spool`] before anything is sent, and a
-//! [`DeliveryWorker`] takes it to the server in the background, unless its signature in the [`Directory`] says that
-//! the server has enough of it. Only the worker, [`submit`], [`drain()`] and the transfers that a user asks
-//! for wait for the network.
+//! The protocol is FuzzManager's. A report is written to a [`Spool`] before anything is sent. A [`DeliveryWorker`]
+//! delivers it in the background, unless its signature in the [`Directory`] shows that the server has enough examples.
+//! Only the worker, [`submit`], [`drain()`] and transfers requested by the user wait for the network.
 
 mod client;
 pub mod coverage;

@@ -1,4 +1,4 @@
-//! One crash as it waits to be reported, and as it goes to the server.
+//! Report of one crash, and its form for the server.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -15,13 +15,13 @@ use crate::crash::{Output, Program};
 /// Key of the metadata that identifies a submission.
 pub(super) const ID: &str = "ffuzz_report";
 
-/// Longest text of a program that is sent; servers take 2.5 MB for sure.
+/// Longest program output sent, bytes; servers accept at least 2.5 MB.
 const MAX_TEXT: usize = 1 << 20;
 
 /// All data about a crash.
 #[derive(Clone, Debug, Default, Deserialize, Serialize)]
 pub struct Report {
-    /// What makes it one bug: two reports with the same key are the same.
+    /// Identity of the bug: two reports with the same key are the same.
     pub key: String,
     pub program: Program,
     pub output: Output,
@@ -32,21 +32,21 @@ pub struct Report {
     pub metadata: Values,
 }
 
-/// The input that crashes.
+/// The crashing input.
 #[derive(Clone, Debug, Default, Deserialize, Serialize)]
 pub struct Testcase {
     #[serde(with = "as_base64")]
     pub bytes: Vec<u8>,
     /// Without the dot.
     pub extension: String,
-    /// 0 is the best: reduced. 5 as found, 10 does not crash again.
+    /// FuzzManager's quality: 0 reduced (best), 5 as found, 10 not reproducible.
     pub quality: i64,
-    /// Of the bytes, unless given.
+    /// Size to report; None: the length of `bytes`.
     pub size: Option<u64>,
 }
 
 impl Testcase {
-    /// Of a file name, without the dot; AFL's names have none, even with dots.
+    /// Extension of a file name, without the dot. AFL's names have none, even with dots.
     #[must_use]
     pub fn extension_of(path: &Path) -> String {
         let name = path.file_name().unwrap_or_default().to_string_lossy();
@@ -55,7 +55,7 @@ impl Testcase {
         if is_one { ending.to_owned() } else { String::new() }
     }
 
-    /// Servers trim texts, and take no bytes that are not UTF-8: only plain words go as they are.
+    /// The input as text if the server stores it unchanged: servers trim texts and refuse bytes that are not UTF-8.
     #[must_use]
     pub(crate) fn as_text(&self) -> Option<&str> {
         let printable = |byte: &u8| matches!(byte, b'\n' | b'\t' | b' '..=b'~');
@@ -67,7 +67,7 @@ impl Testcase {
 }
 
 impl Report {
-    /// The form fields of its submission, with these texts instead of its own.
+    /// Form fields of the submission, with `sent` as the output.
     #[must_use]
     pub fn fields(
         &self,
@@ -88,7 +88,7 @@ impl Report {
             ("platform", platform.to_lowercase()),
             ("product", product.to_lowercase()),
             ("os", os.to_lowercase()),
-            // Never omitted: a server with two versions of a product answers 500 then.
+            // Never omitted: otherwise a server with two versions of a product answers 500.
             ("product_version", product_version.clone()),
             ("client", server.client.clone()),
             ("tool", server.tool.clone()),
@@ -125,13 +125,13 @@ fn testcase_fields(testcase: &Testcase) -> [(&'static str, String); 5] {
     ]
 }
 
-/// Lines without a final end, not too many; a NUL would be refused.
+/// Normalizes line ends, drops the final one, replaces NULs (the server refuses them) and limits the length.
 fn clean(text: &str) -> String {
     let lines: Vec<&str> = text.lines().collect();
     shortened(lines.join("\n").replace('\0', "\u{fffd}"))
 }
 
-/// What is too long loses its middle: reports stand at the beginning or at the end.
+/// Removes the middle of a text that is too long: reports are at the beginning or at the end.
 fn shortened(text: String) -> String {
     if text.len() <= MAX_TEXT {
         return text;

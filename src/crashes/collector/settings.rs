@@ -1,5 +1,4 @@
-//! Address of the server and data about a target: the machine's configuration file and the
-//! binary's, completed by the command line.
+//! Server address and target data: from the machine's and the binary's configuration file and the command line.
 
 use std::fmt;
 use std::fs;
@@ -11,18 +10,18 @@ use super::ini::{IniFile, Values};
 use crate::crash::Program;
 use ffuzz_config::env::Environment;
 
-/// The name of a binary's own file is the binary's plus this.
+/// Suffix of a binary's configuration file.
 const SUFFIX: &str = ".fuzzmanagerconf";
 /// The reference's default for https: a typo there, but clients depend on it.
 const HTTPS_PORT: u16 = 433;
 const HTTP_PORT: u16 = 80;
-/// A server that matches a crash against thousands of buckets takes its time.
+/// Default answer timeout: matching a crash against thousands of buckets takes time.
 const PATIENCE: Duration = Duration::from_secs(60);
 const LONGEST_PATIENCE: Duration = Duration::from_secs(3600);
 const PORT_WARNING: &str =
     "serverport is not set: port 433 is used, as FuzzManager's client does; https is usually 443";
 
-/// A secret: no message and no log can hold it by accident.
+/// A secret that never appears in messages or logs.
 #[derive(Clone, Eq, PartialEq)]
 pub struct AuthToken(String);
 
@@ -32,7 +31,7 @@ impl AuthToken {
         Self(text.trim().to_owned())
     }
 
-    /// For the header of a request, and nothing else.
+    /// The token, for request headers only.
     pub(super) fn secret(&self) -> &str {
         &self.0
     }
@@ -50,17 +49,17 @@ pub struct ServerAccount {
     /// `PROTO://HOST:PORT`
     pub url: String,
     pub token: AuthToken,
-    /// A private authority instead of the public ones.
+    /// Certificate file of a private authority, which replaces the public ones.
     pub authority: Option<PathBuf>,
-    /// How long it may take to answer.
+    /// Answer timeout.
     pub patience: Duration,
-    /// Which fuzzer reports.
+    /// Name of the reporting fuzzer.
     pub tool: String,
-    /// Which machine.
+    /// Name of the reporting machine.
     pub client: String,
 }
 
-/// The machine's file with what the command line replaces in it.
+/// The machine's configuration file with the overrides of the command line.
 #[derive(Clone)]
 pub struct Settings {
     main: Values,
@@ -69,14 +68,14 @@ pub struct Settings {
 }
 
 impl fmt::Debug for Settings {
-    /// Names only: one of the values is the token.
+    /// Prints names only: one of the values is the token.
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         out.debug_set().entries(self.main.keys()).finish()
     }
 }
 
 impl Settings {
-    /// The path is in `FM_CONFIG_PATH`, else `~/.fuzzmanagerconf`. No file is fine; `given` wins.
+    /// Reads the file named by `FM_CONFIG_PATH`, else `~/.fuzzmanagerconf`, if it exists; `given` takes precedence.
     pub fn read(env: &Environment, given: Values) -> Result<Self, CollectorError> {
         let named = env.get("FM_CONFIG_PATH").map(PathBuf::from);
         let home = || Some(PathBuf::from(env.get("HOME")?).join(SUFFIX));
@@ -94,7 +93,7 @@ impl Settings {
         Ok(settings)
     }
 
-    /// True if a server is named, so that crashes are reported.
+    /// True if a server is configured, so that crashes are reported.
     #[must_use]
     pub fn has_server(&self) -> bool {
         self.get("serverhost").is_some()
@@ -144,7 +143,7 @@ impl Settings {
         self.need("sigdir").map(PathBuf::from)
     }
 
-    /// The same for a campaign, which has a folder of its own if none is named.
+    /// Signature folder of a campaign; defaults to a folder in its spool.
     #[must_use]
     pub fn signatures_for(&self, spool: &Path) -> PathBuf {
         self.signatures().unwrap_or_else(|_| spool.join("signatures"))
@@ -179,7 +178,7 @@ pub struct Target {
 }
 
 impl Target {
-    /// From `BINARY.fuzzmanagerconf`, if there is one; `given` wins.
+    /// Reads `BINARY.fuzzmanagerconf`, if it exists; `given` takes precedence.
     pub fn read(binary: Option<&Path>, given: Values) -> Result<Self, CollectorError> {
         let file = match binary.map(beside).filter(|path| path.exists()) {
             Some(path) => read(&path)?,
@@ -199,7 +198,7 @@ impl Target {
     }
 }
 
-/// The configuration file of a binary.
+/// Path of a binary's configuration file.
 #[must_use]
 pub fn beside(binary: &Path) -> PathBuf {
     let mut name = binary.as_os_str().to_owned();

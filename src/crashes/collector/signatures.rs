@@ -1,4 +1,4 @@
-//! The folder of signatures: those of the server, and those made here since.
+//! The folder of signatures: the server's, and those created here since the last refresh.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -14,15 +14,15 @@ use super::files;
 use super::spool::hex_sha1;
 use crate::crash::{CollectedSignature, CrashFacts, Signature, SignatureError, Signatures};
 
-/// Longest file of an archive.
+/// Maximum unpacked size of a file in an archive.
 const MAX_ENTRY: u64 = 16 << 20;
-/// Limit of all files of an archive together, which are in memory at the same time.
+/// Maximum total unpacked size, all in memory at once; guards against zip bombs.
 const MAX_SUM: u64 = 256 << 20;
-/// Files of an archive.
+/// Maximum number of files in an archive.
 const MAX_ENTRIES: usize = 100_000;
 /// Written by each refresh.
 const REFRESHED: &str = ".refreshed";
-/// Held while a campaign refreshes the folder.
+/// Lock file held during a refresh.
 const LOCK: &str = ".lock";
 const SIGNATURE: &str = "signature";
 const METADATA: &str = "metadata";
@@ -32,15 +32,15 @@ const METADATA: &str = "metadata";
 pub struct Directory {
     folder: PathBuf,
     known: Signatures,
-    /// Files that are no signatures, and why.
+    /// Files that are no valid signatures, with the reason.
     pub refused: Vec<(String, SignatureError)>,
 }
 
-/// What a refresh has done.
+/// Result of a refresh.
 #[derive(Debug)]
 pub struct Refreshed {
     pub signatures: usize,
-    /// Other files, which were left alone.
+    /// Other files, left unchanged.
     pub others: Vec<String>,
 }
 
@@ -49,7 +49,7 @@ impl Directory {
         let mut triples = vec![];
         for path in list(folder)?.into_iter().filter(|path| has_ending(path, SIGNATURE)) {
             let text = match fs::read(&path) {
-                // Another process refreshes the folder.
+                // Removed by a concurrent refresh.
                 Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
                 text => text.map_err(|error| CollectorError::read(&path, error))?,
             };
@@ -66,7 +66,7 @@ impl Directory {
         self.known.find(crash)
     }
 
-    /// Where the signature of this name is.
+    /// Path of the signature `name`.
     #[must_use]
     pub fn path(&self, name: &str) -> PathBuf {
         self.folder.join(format!("{name}.{SIGNATURE}"))
@@ -81,8 +81,7 @@ impl Directory {
     }
 }
 
-/// Replaces what is in the folder by what the server has. An archive that does not arrive, or is
-/// none, changes nothing.
+/// Replaces the folder's signatures by the server's. Changes nothing if the archive is incomplete or invalid.
 pub fn refresh(folder: &Path, client: &Client) -> Result<Refreshed, CollectorError> {
     let old = list(folder)?;
     let mut archive = unnamed(folder)?;
@@ -107,7 +106,7 @@ pub fn refresh(folder: &Path, client: &Client) -> Result<Refreshed, CollectorErr
     Ok(Refreshed { signatures, others })
 }
 
-/// The same, unless another process did it recently or is doing it.
+/// Refreshes unless another process did so within `age` or is doing so.
 pub(super) fn refresh_if_older(
     folder: &Path,
     client: &Client,
@@ -123,12 +122,12 @@ pub(super) fn refresh_if_older(
     Ok(())
 }
 
-/// When the folder was filled by the server.
+/// Time of the last refresh.
 pub(super) fn refreshed(folder: &Path) -> Option<SystemTime> {
     fs::metadata(folder.join(REFRESHED)).and_then(|data| data.modified()).ok()
 }
 
-/// A file that is gone with its handle.
+/// Creates a file without a name, deleted when closed.
 fn unnamed(folder: &Path) -> Result<File, CollectorError> {
     let path = folder.join(format!(".archive-{}", std::process::id()));
     let mut options = File::options();
@@ -137,7 +136,7 @@ fn unnamed(folder: &Path) -> Result<File, CollectorError> {
     file.map_err(|error| CollectorError::write(&path, error))
 }
 
-/// Names and contents of the signatures and metadata of an archive.
+/// Names and contents of the signatures and metadata in an archive.
 fn unpack(archive: impl Read + Seek) -> Result<BTreeMap<String, Vec<u8>>, String> {
     let mut archive = zip::ZipArchive::new(archive).map_err(|error| error.to_string())?;
     if archive.len() > MAX_ENTRIES {
@@ -165,14 +164,14 @@ fn unpack(archive: impl Read + Seek) -> Result<BTreeMap<String, Vec<u8>>, String
     Ok(found)
 }
 
-/// All files, in the order of their names: with numbers, the order of the server.
+/// Lists all files in the server's order.
 fn list(folder: &Path) -> Result<Vec<PathBuf>, CollectorError> {
     let failed = |error| CollectorError::read(folder, error);
     let entries = fs::read_dir(folder).map_err(failed)?;
     let paths: Result<Vec<_>, _> = entries.map(|entry| entry.map(|entry| entry.path())).collect();
     let mut paths = paths.map_err(failed)?;
     paths.retain(|path| !file_name(path).starts_with('.'));
-    // The server checks its newest bucket first.
+    // The server checks its newest bucket (largest number) first.
     paths.sort_by_cached_key(|path| {
         let name = name_of(path);
         (std::cmp::Reverse(name.parse::<u64>().ok()), name)

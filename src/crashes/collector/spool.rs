@@ -1,9 +1,7 @@
-//! Reports on disk: those that wait, marks of those that were sent or left out, and those that were
-//! refused.
+//! Spool of reports on disk: waiting ones, marks of those sent or left out, and refused ones.
 //!
-//! Many processes may add reports, one at a time delivers them ([`Spool::claim`]). A report is in
-//! `waiting/` until its mark in `sent/` is on disk; the mark stays, so that the same bug is not
-//! reported again.
+//! Many processes may add reports, one at a time delivers them ([`Spool::claim`]). A report stays in `waiting/` until
+//! its mark in `sent/` is on disk; the mark remains, so that the same bug is not reported again.
 
 use std::collections::HashMap;
 use std::fs;
@@ -20,7 +18,7 @@ use super::files;
 use super::report::Report;
 use ffuzz_sys::file::Locked;
 
-/// An empty file that is as old as the spool.
+/// Empty file whose modification time is the creation time of the spool.
 const BEGAN: &str = "began";
 
 /// A folder of reports.
@@ -32,7 +30,7 @@ pub struct Spool {
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Added {
     New,
-    /// It waits, was sent, left out or refused already.
+    /// Already waiting, sent, left out or refused.
     Known,
 }
 
@@ -40,12 +38,12 @@ pub enum Added {
 pub struct Counts {
     pub waiting: usize,
     pub sent: usize,
-    /// Left out: the server has enough of these bugs.
+    /// Left out because the server has enough examples of the bug.
     pub known: usize,
     pub refused: usize,
 }
 
-/// A report with a unique id, by which it is found at the server.
+/// A report with a unique id for finding it at the server.
 #[derive(Debug, Deserialize, Serialize)]
 pub(super) struct SpoolItem {
     pub(super) id: String,
@@ -61,22 +59,22 @@ impl SpoolItem {
     }
 }
 
-/// What happened to a report that waits.
+/// Delivery attempts of a waiting report.
 #[derive(Clone, Debug, Default, Deserialize, Serialize)]
 pub(super) struct Tries {
-    /// Requests begun. Not all of them need to have reached the server.
+    /// Number of requests begun; some may not have reached the server.
     pub(super) count: u32,
-    /// Answers of the server that it cannot cope with the report.
+    /// Number of server failures caused by the report.
     pub(super) failed: u32,
-    /// Unix time before which there is no other try.
+    /// Unix time before which it is not tried again.
     pub(super) not_before: f64,
-    /// Until then the server may store a request that it was given.
+    /// Unix time until which the server may still store a request.
     #[serde(default)]
     pub(super) open_until: f64,
     pub(super) error: String,
 }
 
-/// The mark of a report that was sent or left out.
+/// Mark of a report that was sent or left out.
 #[derive(Debug, Deserialize, Serialize)]
 struct SpoolMark {
     key: String,
@@ -84,7 +82,7 @@ struct SpoolMark {
     /// Its number at the server.
     #[serde(skip_serializing_if = "Option::is_none")]
     crash: Option<u64>,
-    /// The one that it matched.
+    /// Name of the matching signature.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     signature: Option<String>,
 }
@@ -100,19 +98,19 @@ impl Spool {
         Ok(spool)
     }
 
-    /// How many reports wait in the spool at this place, which need not exist.
+    /// Number of waiting reports in the spool at `folder`, which need not be a spool yet.
     pub(crate) fn waiting_in(folder: &Path) -> Result<usize, CollectorError> {
         Ok(names(&folder.join("waiting"), ".json")?.len())
     }
 
-    /// When it was made: what was delivered before, was delivered by another process.
+    /// Creation time of the spool: earlier deliveries were made by another process.
     #[must_use]
     pub fn began(&self) -> SystemTime {
         let written = fs::metadata(self.folder.join(BEGAN)).and_then(|data| data.modified());
         written.unwrap_or(UNIX_EPOCH)
     }
 
-    /// Keeps a report until it is delivered. The key decides whether it is a new one.
+    /// Adds a report, unless one with its key is known.
     pub fn add(&self, report: &Report) -> Result<Added, CollectorError> {
         let name = name_of(&report.key);
         if self.is_done(&name) {
@@ -120,7 +118,7 @@ impl Spool {
         }
         let item = SpoolItem::new(report.clone());
         let created = files::create(&self.waiting(&name), &json(&item))?;
-        // Delivered in between: the mark was written before the report was removed.
+        // Delivered meanwhile: the mark was written before the report was removed.
         if created && self.is_done(&name) {
             files::remove(&self.waiting(&name))?;
             return Ok(Added::Known);
@@ -128,14 +126,14 @@ impl Spool {
         Ok(if created { Added::New } else { Added::Known })
     }
 
-    /// Replaces the report with the same key, if that waits and there was no try to send it.
+    /// Replaces the waiting report with the same key, if there was no try to send it.
     pub fn improve(&self, report: &Report) -> Result<(), CollectorError> {
         let name = name_of(&report.key);
         let path = self.waiting(&name);
         if self.is_done(&name) || self.tries(&name).exists() {
             return Ok(());
         }
-        // If it is sent at this moment, its mark shows that to any reader of the file.
+        // If it is being sent right now, its mark shows that to readers of the file.
         match read::<SpoolItem>(&path)? {
             Some(known) => {
                 files::replace(&path, &json(&SpoolItem { id: known.id, report: report.clone() }))
@@ -144,7 +142,7 @@ impl Spool {
         }
     }
 
-    /// The right to deliver, until it is dropped. None while another process has it.
+    /// Claims the right to deliver, until it is dropped. None while another process has it.
     pub fn claim(&self) -> Result<Option<SpoolClaim>, CollectorError> {
         let lock = files::lock(&self.folder.join("lock"))?;
         Ok(lock.map(|lock| SpoolClaim { spool: self.clone(), _lock: lock }))
@@ -185,7 +183,7 @@ impl Spool {
     }
 }
 
-/// The one that delivers.
+/// The exclusive right to deliver the reports of a spool.
 #[derive(Debug)]
 pub struct SpoolClaim {
     spool: Spool,
@@ -193,7 +191,7 @@ pub struct SpoolClaim {
 }
 
 impl SpoolClaim {
-    /// Names of the reports that wait, the oldest first.
+    /// Names of the waiting reports, the oldest first.
     pub(super) fn waiting(&self) -> Result<Vec<String>, CollectorError> {
         let folder = self.spool.folder.join("waiting");
         let mut found = names(&folder, ".json")?;
@@ -204,7 +202,7 @@ impl SpoolClaim {
         Ok(found)
     }
 
-    /// The report, unless it is delivered already, but was left by a killed process.
+    /// Reads a report; None if it is already delivered (left by a killed process) or damaged.
     pub(super) fn take(&self, name: &str) -> Result<Option<SpoolItem>, CollectorError> {
         if self.spool.sent(name).exists() || self.spool.known(name).exists() {
             self.forget(name)?;
@@ -222,7 +220,7 @@ impl SpoolClaim {
     pub(super) fn tries(&self, name: &str) -> Result<Tries, CollectorError> {
         match read(&self.spool.tries(name)) {
             Ok(tries) => Ok(tries.unwrap_or_default()),
-            // It was there, so there was a try.
+            // The file exists, so there was a try.
             Err(CollectorError::Damaged { .. }) => Ok(Tries { count: 1, ..Tries::default() }),
             Err(error) => Err(error),
         }
@@ -232,7 +230,7 @@ impl SpoolClaim {
         files::replace(&self.spool.tries(name), &json(tries))
     }
 
-    /// It has this number at the server; `signature`: the one that it matches.
+    /// Marks a report as sent. `crash`: its number at the server; `signature`: the matching one.
     pub(super) fn done(
         &self,
         name: &str,
@@ -244,7 +242,7 @@ impl SpoolClaim {
         self.forget(name)
     }
 
-    /// The server has enough of what this signature matches.
+    /// Marks a report as left out: the server has enough examples for `signature`.
     pub(super) fn leave_out(
         &self,
         name: &str,
@@ -267,7 +265,7 @@ impl SpoolClaim {
         files::replace(path, &json(&mark))
     }
 
-    /// How many reports were sent since then, by the signature that they match.
+    /// Number of reports sent since `time`, by matching signature.
     pub(super) fn sent_since(
         &self,
         time: SystemTime,
@@ -285,7 +283,7 @@ impl SpoolClaim {
         Ok(counts)
     }
 
-    /// Moves it away from the others, and keeps it with the reason next to it.
+    /// Moves a report to `refused/`, with the reason in a file beside it.
     pub(super) fn refuse(&self, name: &str, reason: &str) -> Result<(), CollectorError> {
         let refused = self.spool.refused(name);
         files::replace(&refused.with_extension("txt"), format!("{reason}\n").as_bytes())?;
@@ -293,7 +291,7 @@ impl SpoolClaim {
         files::remove(&self.spool.tries(name))
     }
 
-    /// Gives the refused ones another chance. Returns how many there are.
+    /// Queues the refused reports again. Returns their number.
     pub(crate) fn retry_refused(&self) -> Result<usize, CollectorError> {
         let found = names(&self.spool.folder.join("refused"), ".json")?;
         for name in &found {
@@ -347,7 +345,7 @@ fn read<T: DeserializeOwned>(path: &Path) -> Result<Option<T>, CollectorError> {
     }
 }
 
-/// Names in a folder that end so, without the ending.
+/// Names in a folder with this ending, without the ending.
 fn names(folder: &Path, ending: &str) -> Result<Vec<String>, CollectorError> {
     let entries = fs::read_dir(folder).map_err(|error| CollectorError::read(folder, error))?;
     let name = |entry: io::Result<fs::DirEntry>| {

@@ -5,7 +5,7 @@ use serde_json::json;
 use super::coverage::SourceCoverage;
 use super::{Client, CollectorError, Settings};
 
-/// What an upload says of the measured sources; what is not given is taken from the coverage.
+/// Facts about the measured sources; missing ones are taken from the coverage.
 #[derive(Clone, Debug)]
 pub struct SourceFacts {
     /// Name of the repository at the server.

@@ -1,4 +1,4 @@
-//! Delivery in the background: a thread that never blocks the caller that adds reports.
+//! Background delivery: a thread that never blocks callers that add reports.
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -15,20 +15,20 @@ use super::settings::Settings;
 use super::spool::{Counts, Spool};
 use ffuzz_sys::remedy::Remedy;
 
-/// Interval of the checks for reports of others and for the end of a wait.
+/// Interval of the checks for reports of other processes and for the end of a wait.
 const INTERVAL: Duration = Duration::from_millis(500);
 
-/// How the delivery is doing.
+/// State of the delivery.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct DeliveryStatus {
     #[serde(flatten)]
     pub counts: Counts,
-    /// Cause and remedy of what keeps reports waiting.
+    /// Cause and remedy of the problem that delays reports.
     pub error: Option<(String, String)>,
 }
 
 impl DeliveryStatus {
-    /// One line about what keeps reports waiting.
+    /// One line about the problem that delays reports.
     #[must_use]
     pub fn trouble(&self) -> Option<String> {
         self.error.as_ref().map(|(cause, remedy)| format!("{cause} ({remedy})"))
@@ -38,13 +38,13 @@ impl DeliveryStatus {
 #[derive(Debug, Default)]
 struct DeliveryShared {
     stop: AtomicBool,
-    /// A report was added since the last check.
+    /// True if a report was added since the last check.
     added: Mutex<bool>,
     wake: Condvar,
     status: Mutex<DeliveryStatus>,
 }
 
-/// The thread. Dropped, it ends after the request under way.
+/// Delivery thread. Dropping it ends it after the current request.
 #[derive(Debug)]
 pub struct DeliveryWorker {
     shared: Arc<DeliveryShared>,
@@ -52,7 +52,7 @@ pub struct DeliveryWorker {
 }
 
 impl DeliveryWorker {
-    /// Delivers the reports of a folder. While another process does, it waits for its turn.
+    /// Starts delivery of a folder's reports. While another process delivers them, waits for its turn.
     pub fn start(folder: &Path, settings: &Settings) -> Result<Self, CollectorError> {
         let (spool, client) = (Spool::open(folder)?, Client::new(settings.server()?)?);
         let signatures = settings.signatures_for(folder);
@@ -67,7 +67,7 @@ impl DeliveryWorker {
         Ok(Self { shared, thread: Some(thread) })
     }
 
-    /// There is something to deliver.
+    /// Signals that there is something to deliver.
     pub fn wake(&self) {
         *lock(&self.shared.added) = true;
         self.shared.wake.notify_all();
@@ -82,7 +82,7 @@ impl DeliveryWorker {
         self.thread.as_ref().is_none_or(JoinHandle::is_finished)
     }
 
-    /// Waits until nothing waits any more, at most so long, and ends the thread.
+    /// Waits until no report waits, at most `patience`, and ends the thread.
     #[must_use]
     pub fn finish(self, patience: Duration) -> DeliveryStatus {
         let start = Instant::now();
@@ -108,7 +108,7 @@ impl Drop for DeliveryWorker {
     }
 }
 
-/// Of a thread that does not end as it should.
+/// Reports a panic of the thread in the status.
 struct PanicGuard<'a>(&'a DeliveryShared);
 
 impl Drop for PanicGuard<'_> {
@@ -121,7 +121,7 @@ impl Drop for PanicGuard<'_> {
     }
 }
 
-/// Delivery needs both.
+/// Client and signature folder of the delivery.
 type Outfit = (Client, PathBuf);
 
 fn run(spool: &Spool, outfit: Outfit, shared: &DeliveryShared) {
@@ -164,7 +164,7 @@ fn turn(
     delivery.deliver_due(SystemTime::now, || !shared.stop.load(Ordering::Relaxed))
 }
 
-/// A thread that panicked has left nothing half done behind these locks.
+/// Locks a mutex, ignoring poisoning: a panic leaves no partial state behind these locks.
 fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -1,7 +1,7 @@
-//! The address an instruction was about to touch, from its AT&T or ARM64 text and the registers.
+//! Address that an instruction was about to access, from its AT&T or ARM64 text and the registers.
 //!
-//! The server computes it as well, and a signature asks for it: so what the reference computes
-//! wrongly, or not at all, is the right answer here.
+//! The server computes it as well, and signatures match on it: the reference's result is the right one here, even where
+//! it is wrong or missing.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,7 @@ use super::lines::{Lazy, capture, found, hex, regex, trim};
 
 type Registers = BTreeMap<String, u64>;
 
-/// An operand in memory begins like this; what follows it does not count.
+/// Beginning of a memory operand; the rest is ignored.
 static SIMPLE: Lazy = Lazy::new(|| regex(r"^\*?(-?0x[0-9a-f]+)?\(%([a-z0-9]+)\)"));
 static INDEXED: Lazy =
     Lazy::new(|| regex(r"^(-?0x[0-9a-f]+)?\(%([a-z0-9]+),%([a-z0-9]+),([0-9]+)\)"));
@@ -18,15 +18,15 @@ static NAME: Lazy = Lazy::new(|| regex(r"^[a-z.]"));
 static STACK: Lazy = Lazy::new(|| regex(r"^(?:push|pop|call)[lwq]?$"));
 static ARM_MEMORY: Lazy = Lazy::new(|| regex(r"^\s*\[(.*)\]$"));
 
-/// Registers that only one of the machines has.
+/// Registers that only x86 has.
 const X86: &str =
     " eax ebx ecx edx esi edi ebp esp eip rax rbx rcx rdx rsi rdi rbp rsp r13 r14 r15 rip ";
 
-/// The reference fails, and its server answers 500.
+/// The reference fails on this, and its server answers 500.
 #[derive(Debug)]
 pub(super) struct Unreadable;
 
-/// None if the instruction accesses no memory whose address the registers give.
+/// Computes the address. None if the instruction accesses no memory whose address the registers give.
 pub(super) fn of(instruction: &str, registers: &Registers) -> Result<Option<u64>, Unreadable> {
     AddressReader { registers }.address(trim(instruction))
 }
@@ -52,7 +52,7 @@ impl AddressReader<'_> {
         self.first(&["rsp", "esp", "sp"]).map(Some).ok_or(Unreadable)
     }
 
-    /// A register, or the part of a wider one.
+    /// Value of a register, or of a part of a wider one.
     fn register(&self, name: &str) -> Option<u64> {
         let wide = |name: String| self.registers.get(&name).copied();
         let of = |stem: &str| wide(format!("e{stem}x")).or_else(|| wide(format!("r{stem}x")));
@@ -67,7 +67,7 @@ impl AddressReader<'_> {
         self.first(&[name]).or_else(part)
     }
 
-    /// As wide as the machine.
+    /// Truncates to the register width of the machine.
     fn wrapped(&self, sum: u64) -> u64 {
         let is_wide = self.first(&["rax", "x0"]).is_some();
         if is_wide { sum } else { sum & 0xffff_ffff }
@@ -87,7 +87,7 @@ impl AddressReader<'_> {
         if !found(&NAME, name) {
             return Err(Unreadable);
         }
-        // Also at the commas inside of brackets.
+        // Splits at the commas inside brackets as well.
         let parts: Vec<&str> = operands.trim_start().split(',').collect();
         if self.is_x86() { self.x86(name, &parts) } else { self.arm64(name, &parts) }
     }
@@ -165,7 +165,7 @@ fn is_memory(operand: &str) -> bool {
     operand.contains('(') && operand.contains(')')
 }
 
-/// Two words that one pair of square brackets holds are one operand.
+/// Joins two parts enclosed by one pair of square brackets.
 fn joined(parts: &[&str]) -> Vec<String> {
     let mut joined: Vec<String> = vec![];
     for part in parts {
@@ -191,7 +191,7 @@ fn arm_number(text: &str) -> Option<u64> {
     if text.starts_with("0x") { number(text) } else { text.parse().ok().map(i64::cast_unsigned) }
 }
 
-/// `0x10`, and `-0x10` as it wraps around.
+/// Parses `0x10`, and `-0x10` with wraparound.
 fn number(text: &str) -> Option<u64> {
     let (is_negative, digits) = text.strip_prefix('-').map_or((false, text), |rest| (true, rest));
     let value = hex(digits.strip_prefix("0x")?)?;

@@ -1,13 +1,13 @@
-//! Two or three words for the kind of a bug, for tables and reports.
+//! Class of a bug in two or three words, for tables and reports.
 
 use super::info::{CrashInfo, ReportKind};
 use super::lines::{Lazy, capture, found, regex};
 use super::valgrind;
 
-/// Nothing is mapped in the first page.
+/// Size of the first page, where nothing is mapped.
 const FIRST_PAGE: u64 = 0x1000;
 
-/// Words of a headline, and their class. The first that occurs counts.
+/// Words of a headline, and the class. The first match counts.
 const CLASSES: &[(&str, &str)] = &[
     ("double-free", "double-free"),
     ("which was not malloc()-ed", "bad-free"),
@@ -31,8 +31,8 @@ const CLASSES: &[(&str, &str)] = &[
     ("stack overflow", "stack-overflow"),
     ("memory allocation of", "out-of-memory"),
 ];
-/// glibc's checks of its heap: a function of the allocator and what it found, or one of the texts without a function.
-/// An assertion's line also has a name with brackets.
+/// glibc's checks of its heap: a function of the allocator and its finding, or a text without a function. The line of
+/// an assertion also contains a name with brackets.
 static ALLOCATOR: Lazy = Lazy::new(|| {
     regex(concat!(
         r"(?:^|: )(?:free|realloc|calloc|malloc|munmap_chunk|malloc_consolidate|_int_\w+)\(\): \w",
@@ -51,7 +51,7 @@ static ACCESS_WORDS: Lazy = Lazy::new(|| regex(r"(READ|WRITE)(?: of size (\d+))?
 static SIGNAL: Lazy =
     Lazy::new(|| regex(r"(?: signal |^Exception Type:.*\(|^Crash\|)(SIG[A-Z0-9]+)"));
 
-/// Of a report's lines and what was read from them.
+/// Class of a report, from its lines and parsed facts.
 pub(super) fn of(lines: &[&str], info: &CrashInfo) -> String {
     let class = lines.iter().find_map(|line| of_text(line)).unwrap_or_else(|| match info.kind {
         ReportKind::None if info.message.is_none() => String::new(),
@@ -69,7 +69,7 @@ pub(super) fn of(lines: &[&str], info: &CrashInfo) -> String {
     with_access(class, lines, info)
 }
 
-/// Of a headline or a line that names a signal.
+/// Class in a headline, or in a line that names a signal.
 pub(super) fn of_text(line: &str) -> Option<String> {
     if let Some(words) = capture(&RUNTIME_ERROR, line) {
         return Some(words.to_owned());

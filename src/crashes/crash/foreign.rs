@@ -1,4 +1,4 @@
-//! Crash logs of macOS, and what the Windows debugger's `!analyze -v` prints.
+//! Parsers for crash logs of macOS and for the Windows debugger's `!analyze -v`.
 
 use super::frames::clean;
 use super::info::CrashInfo;
@@ -8,14 +8,14 @@ static APPLE_ADDRESS: Lazy = Lazy::new(|| regex(r"^Exception Codes:.* at 0x([0-9
 static APPLE_THREAD: Lazy = Lazy::new(|| regex(r"^Thread \d+ Crashed:"));
 static APPLE_FRAME: Lazy = Lazy::new(|| regex(r"^\d+\s+\S.*?\s+0x[0-9a-f]+ (.+?) \+ \d+"));
 
-/// The stack of the thread that crashed, up to the next empty line.
+/// Parses the stack of the crashed thread, up to the next empty line.
 pub(super) fn apple(lines: &[&str], info: &mut CrashInfo) -> Result<(), String> {
     let digits = lines.iter().find_map(|line| capture(&APPLE_ADDRESS, line));
     info.address = digits.map(address).transpose()?;
     let stack = lines.iter().skip_while(|line| !found(&APPLE_THREAD, line)).skip(1);
     let stack = stack.take_while(|line| !line.is_empty());
     let names = stack.filter_map(|line| capture(&APPLE_FRAME, line));
-    // What has no symbol is given as the address where its file was loaded.
+    // A function without a symbol appears as the load address of its file.
     info.backtrace =
         names.map(|name| if is_address(name) { "??".into() } else { clean(name) }).collect();
     Ok(())
@@ -30,7 +30,7 @@ static CDB_REGISTER: Lazy =
 static CDB_ADDRESS: Lazy = Lazy::new(|| regex(r"^ExceptionAddress: ([0-9a-f`]+)"));
 static CDB_FRAME: Lazy = Lazy::new(|| regex(r"(?:^| )[^ !]+!(.+?)\+0x[0-9a-f]+"));
 
-/// The stack that the analysis settled on, with the registers of the exception.
+/// Parses the stack chosen by the analysis, and the registers of the exception.
 pub(super) fn cdb(lines: &[&str], info: &mut CrashInfo) {
     for line in lines {
         for groups in CDB_REGISTER.captures_iter(line).flatten() {
@@ -51,7 +51,7 @@ pub(super) fn cdb(lines: &[&str], info: &mut CrashInfo) {
     info.backtrace = stack.map(|line| cdb_name(line)).collect();
 }
 
-/// Without the part in angle brackets and after them.
+/// Function name up to the first angle bracket.
 fn cdb_name(line: &str) -> String {
     match capture(&CDB_FRAME, line) {
         None => "??".to_owned(),

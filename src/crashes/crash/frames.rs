@@ -1,11 +1,11 @@
-//! Names of functions, and the frame lines that all sanitizers share.
+//! Function names, and the frame lines common to all sanitizers.
 
 use super::lines::{Lazy, found, regex, trim, words};
 
 static LAMBDA: Lazy = Lazy::new(|| regex(r"<lambda at .+?:\d+:\d+>"));
 static HASH: Lazy = Lazy::new(|| regex("::h[0-9a-f]{16}$"));
 
-/// Without parameters, `const` and the place of a lambda.
+/// Removes parameters, `const` and the place of a lambda.
 pub(super) fn clean(name: &str) -> String {
     let name = name.strip_suffix(" const").unwrap_or(name);
     let name = match opening(name) {
@@ -15,7 +15,7 @@ pub(super) fn clean(name: &str) -> String {
     LAMBDA.replace_all(name, "").into_owned()
 }
 
-/// Where the parenthesis opens that closes at the very end.
+/// Position of the parenthesis that is closed by the last letter.
 fn opening(name: &str) -> Option<usize> {
     if !name.ends_with(')') {
         return None;
@@ -31,12 +31,12 @@ fn opening(name: &str) -> Option<usize> {
     })
 }
 
-/// Without the hash that Rust's old mangling leaves at the end.
+/// Removes the trailing hash of Rust's legacy mangling.
 pub(super) fn without_hash(name: String) -> String {
     if found(&HASH, &name) { name[..name.len() - 19].to_owned() } else { name }
 }
 
-/// Number and words of a line `#N …`, the words of a name joined where brackets are open.
+/// Number and words of a line `#N …`; words within open brackets are joined.
 fn numbered(line: &str) -> Option<(usize, Vec<String>)> {
     let mut parts = words(trim(line));
     let number = parts.next()?.strip_prefix('#')?.parse().ok()?;
@@ -85,12 +85,12 @@ fn join_const(parts: Vec<String>) -> Vec<String> {
     joined
 }
 
-/// Joins what is left without the last `without` words.
+/// Joins all but the last `without` words.
 fn all_but(parts: &[String], without: usize) -> String {
     parts[..parts.len().saturating_sub(without)].join(" ")
 }
 
-/// Without first and last letter.
+/// Removes the first and the last letter.
 fn inner(word: &str) -> &str {
     let mut letters = word.chars();
     letters.next();
@@ -116,13 +116,13 @@ pub(super) fn address_sanitizer(line: &str) -> Option<(usize, String)> {
     Some((number, clean(&name)))
 }
 
-/// The same for those that always print an address.
+/// Number and function of a frame line of sanitizers that always print an address.
 pub(super) fn other_sanitizer(line: &str) -> Option<(usize, String)> {
     let (number, parts) = numbered(line)?;
     Some((number, clean(&of_address(parts.get(1..).unwrap_or_default()))))
 }
 
-/// From the words after the address: `in NAME PLACE` or `(MODULE+OFFSET)`.
+/// Function in the words after the address: `in NAME PLACE` or `(MODULE+OFFSET)`.
 fn of_address(parts: &[String]) -> String {
     match parts {
         [] => MISSING.to_owned(),
@@ -131,7 +131,7 @@ fn of_address(parts: &[String]) -> String {
     }
 }
 
-/// The same for ThreadSanitizer, which prints none.
+/// Number and function of a frame line of ThreadSanitizer, which prints no address.
 pub(super) fn thread_sanitizer(line: &str) -> Option<(usize, String)> {
     let (number, parts) = numbered(line)?;
     let name = match &parts[..] {

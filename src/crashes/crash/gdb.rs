@@ -1,4 +1,4 @@
-//! What a debugger prints after a crash: frames, registers, the instruction.
+//! Parser for a debugger's output after a crash: frames, registers, the instruction.
 
 use super::frames::clean;
 use super::info::CrashInfo;
@@ -18,7 +18,7 @@ static REGISTER: Lazy = Lazy::new(|| {
 static CRASH_ADDRESS: Lazy = Lazy::new(|| regex(r"Crash Address:\s*0x([0-9a-fA-F]+)"));
 static INSTRUCTION: Lazy = Lazy::new(|| regex(r"=> 0x[0-9a-f]+(?: <.+>)?:\s+(.*)$"));
 static SYMBOL: Lazy = Lazy::new(|| regex(r"\s+<.+>\s*$"));
-/// gdb could not read a parameter's type; it repeats the types in the name then.
+/// Mark of a parameter type that gdb could not read; the name then repeats the types.
 const UNKNOWN_TYPE: &str = "<unknown type in ";
 
 pub(super) fn read(report: &[&str], info: &mut CrashInfo) -> Result<(), String> {
@@ -51,15 +51,15 @@ fn register(line: &str) -> Option<(String, u64)> {
     Some((groups.get(1)?.as_str().to_owned(), hex(groups.get(2)?.as_str())?))
 }
 
-/// An open frame is read again with each line that may end it.
+/// Maximum length of an unfinished frame, which is parsed again with each line that may end it.
 const LONGEST_FRAME: usize = 1 << 12;
 
 #[derive(Default)]
 struct Stack {
-    /// Lines of a frame that has not ended yet.
+    /// Lines of the unfinished frame.
     open: String,
     names: Vec<String>,
-    /// Number of lines at the start that are not part of the stack.
+    /// Number of initial frames that are not part of the stack.
     repeated: usize,
 }
 
@@ -71,7 +71,7 @@ impl Stack {
         }
         if starts || !self.open.is_empty() {
             self.open.push_str(line);
-            // Only a bracket can end a frame.
+            // Only a bracket ends a frame.
             if line.contains([')', '>']) {
                 return self.end_frame();
             }

@@ -1,4 +1,4 @@
-//! A hash for files: the same with every version of Rust, which that of std need not be.
+//! A hash stable across versions of Rust, unlike that of std.
 
 use std::hash::Hasher;
 

@@ -1,8 +1,7 @@
-//! What makes a bug the same bug in every campaign, on every machine and with every compiler: why the
-//! program ended, its message about that, and its own innermost functions.
-//!
-//! No size, address or count is part of it, because these are the input's; no machinery, because that
-//! is the machine's; no spelling of a name, because that is the symbolizer's.
+//! Identity of a bug across campaigns, machines and compilers: the cause of the end, the program's message about it,
+//! and its own innermost functions.
+//! Sizes, addresses and counts are left out because they depend on the input; machinery because it depends on the
+//! machine; spellings of names because they depend on the symbolizer.
 
 use std::collections::BTreeMap;
 use std::hash::{Hash, Hasher};
@@ -13,16 +12,16 @@ use super::info::{CrashInfo, ReportKind};
 use super::lines::{Lazy, capture, found, regex};
 use super::names::{canonical, hang, inside_of_hook, is_entry, is_machinery, is_named};
 
-/// Number of functions that count. More would separate the same bug by its callers.
+/// Number of functions included. More would separate the same bug by its callers.
 const FRAMES: usize = 4;
-/// A stack with as many frames of a function is a recursion that went too deep.
+/// Minimum number of frames of an infinite recursion.
 const DEEP: usize = 64;
-/// A function of such a recursion has at least one of this number of frames.
+/// Inverse of the minimum share of frames of a function in the recursion.
 const CYCLE: usize = 16;
-/// The stack's end is reached so near to the stack pointer, at most.
+/// Maximum distance of a stack overflow's address from the stack pointer, bytes.
 const GUARD: u64 = 1 << 20;
 
-/// What two crashes of the same bug have in common.
+/// Common part of all crashes of a bug.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Identity {
     /// `heap-buffer-overflow WRITE`, `SEGV`, `panic`.
@@ -33,7 +32,7 @@ pub struct Identity {
 }
 
 impl Identity {
-    /// Of a crash; `ending`: how the process ended, for crashes without a report.
+    /// Identity of a crash; `ending`: how the process ended, for crashes without a report.
     #[must_use]
     pub(super) fn new(info: &CrashInfo, ending: &str) -> Self {
         let (cause, said) = cause(info, ending);
@@ -57,7 +56,7 @@ impl Identity {
         &self.functions
     }
 
-    /// Places for a program without names.
+    /// Sets places as functions, for a program without names.
     #[must_use]
     pub fn at(self, places: impl Iterator<Item = String>) -> Self {
         Self { functions: places.take(FRAMES).collect(), ..self }
@@ -84,7 +83,7 @@ fn cause(info: &CrashInfo, ending: &str) -> (String, Option<String>) {
         _ => class::of_message(&message.lines[0]),
     };
     let words = match (&info.place, cause.as_str()) {
-        // The C library's text depends on the content of memory.
+        // The C library's text depends on memory contents.
         (_, "double-free" | "heap corruption") => None,
         (Some(place), _) => Some(format!("{place} {}", words(&message.lines, &cause))),
         (None, _) => Some(place_and_words(&said, &message.lines, &cause)),
@@ -92,7 +91,7 @@ fn cause(info: &CrashInfo, ending: &str) -> (String, Option<String>) {
     (cause, words)
 }
 
-/// Without sizes, and without what only a sanitizer detects.
+/// Removes sizes and details that only a sanitizer detects.
 fn plain_class(class: &str) -> String {
     static SIZE: Lazy = Lazy::new(|| regex(r" near null| [0-9]+$"));
     let plain = SIZE.replace_all(class, "").into_owned();
@@ -103,7 +102,7 @@ fn plain_class(class: &str) -> String {
     }
 }
 
-/// The program has ended itself: its message is the cause.
+/// True if the program ended itself: its message is the cause.
 fn is_given_up(cause: &str, kind: ReportKind) -> bool {
     let first = cause.split(' ').next().unwrap_or_default();
     ["ABRT", "ILL", "TRAP", "deadly", "", "crash", "exit"].contains(&first)
@@ -118,20 +117,20 @@ fn is_given_up(cause: &str, kind: ReportKind) -> bool {
         )
 }
 
-/// An infinite recursion in a debugger's stack.
+/// True for an infinite recursion in a debugger's stack.
 fn is_stack_overflow(info: &CrashInfo) -> bool {
     let stack = info.registers.get("rsp").or_else(|| info.registers.get("sp"));
     let is_near = |(stack, address): (&u64, u64)| stack.abs_diff(address) < GUARD;
     info.backtrace.len() >= DEEP && stack.zip(info.address).is_some_and(is_near)
 }
 
-/// The first of the program's own functions, or those that call each other without an end.
+/// Innermost functions of the program, or those of an infinite recursion.
 fn functions(info: &CrashInfo) -> Vec<String> {
     let names = &info.backtrace[inside_of_hook(&info.backtrace)..];
     let names = names.iter().map(|name| (name, canonical(name)));
     let end = names.clone().position(|(_, name)| is_entry(&name));
     let own = names.take(end.map_or(usize::MAX, |end| end + 1));
-    // Names of Python's functions are not those of C's.
+    // Python's function names are not compared with C's.
     let is_own =
         |name: &String| is_named(name) && (info.kind == ReportKind::Python || !is_machinery(name));
     let own = own.filter(|(name, _)| is_own(name)).map(|(_, name)| name);
@@ -155,7 +154,7 @@ fn functions(info: &CrashInfo) -> Vec<String> {
     first(info.backtrace.iter().filter(|name| is_named(name)).map(|name| canonical(name)))
 }
 
-/// Each once: how deep a recursion was is the input's.
+/// The first distinct names: recursion depth depends on the input.
 fn first(names: impl Iterator<Item = String>) -> Vec<String> {
     let mut found: Vec<String> = Vec::new();
     for name in names {
@@ -169,7 +168,7 @@ fn first(names: impl Iterator<Item = String>) -> Vec<String> {
     found
 }
 
-/// Libraries that each machine has in another version, and those of ffuzz.
+/// True for libraries whose version depends on the machine, and for those of ffuzz.
 #[must_use]
 pub fn is_of_system(path: &str) -> bool {
     const NAMES: [&str; 6] =
@@ -179,7 +178,7 @@ pub fn is_of_system(path: &str) -> bool {
         || NAMES.iter().any(|start| name.starts_with(start))
 }
 
-/// `FILE:LINE`, without the folder, and the text without parts of the input.
+/// `FILE:LINE` without the folder, and the text without parts of the input.
 fn place_and_words(said: &str, lines: &[String], cause: &str) -> String {
     static PANIC: Lazy =
         Lazy::new(|| regex(r"panicked at (?:'.*', )?(?:[^\n]*/)?([^/\n:]+:\d+):\d+"));
@@ -207,7 +206,7 @@ fn words(lines: &[String], cause: &str) -> String {
     static NUMBER: Lazy = Lazy::new(|| regex(r"0x[0-9a-fA-F]+|[0-9]+"));
     static HEAD: Lazy = Lazy::new(|| regex(r"^thread .*panicked at|^panicked at [^']"));
     let line = match lines {
-        // Since Rust 1.73 the place has a line of its own.
+        // Since Rust 1.73 the place is on its own line.
         [place, said, ..] if cause == "panic" && found(&HEAD, place) => said,
         [line, ..] => line,
         [] => return String::new(),
@@ -221,12 +220,12 @@ fn words(lines: &[String], cause: &str) -> String {
     let line = QUOTED.replace_all(line, "''");
     let line = PATH.replace_all(&line, "");
     let line = without_lists(&NUMBER.replace_all(&line, "N"));
-    // What follows is mostly a value.
+    // The rest is mostly a value.
     let line = if cause == "panic" { line.split(": ").next().unwrap_or_default() } else { &line };
     line.to_owned()
 }
 
-/// How many values a list has is the input's. One that a long line or several lines have cut off has none.
+/// Removes the values of lists, whose number depends on the input, also of truncated ones.
 fn without_lists(line: &str) -> String {
     let (mut text, mut open) = (String::new(), Vec::new());
     for letter in line.chars() {
@@ -252,7 +251,7 @@ fn without_lists(line: &str) -> String {
     text
 }
 
-/// The content of brackets: values, and not a word of the program.
+/// True if the content of brackets is values, not words of the program.
 fn is_list(content: &str) -> bool {
     let is_value =
         |word: &str| ["true", "false", "None", "''", "()"].contains(&word) || word.contains('N');

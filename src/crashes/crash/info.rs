@@ -1,5 +1,4 @@
-//! The types that go in and come out: texts of a run, the program they belong to, and the facts
-//! that were found in them.
+//! Input and output types: texts of a run, the program they belong to, and the facts found in them.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -9,17 +8,16 @@ use super::names;
 
 use serde::{Deserialize, Serialize};
 
-/// What a run wrote: valid text without NUL, see `text`.
+/// Output of a run: valid text without NUL, see `text`.
 #[derive(Clone, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
 pub struct Output {
     pub stdout: String,
     pub stderr: String,
-    /// A debugger's or sanitizer's text that was kept apart; if not empty, frames are read from it
-    /// and not from stderr.
+    /// A debugger's or sanitizer's text that was kept apart; if not empty, frames are parsed from it instead of stderr.
     pub crash_data: String,
 }
 
-/// What ran, in the terms of a signature's `products`, `platforms`, `operatingSystems`.
+/// The program, in the terms of a signature's `products`, `platforms`, `operatingSystems`.
 #[derive(Clone, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
 pub struct Program {
     pub product: String,
@@ -28,13 +26,13 @@ pub struct Program {
     pub os: String,
 }
 
-/// Bytes of a program as text: what is no UTF-8 and NUL, which no server takes, become U+FFFD.
+/// Decodes output as text: replaces invalid UTF-8, and NUL (which no server accepts), by U+FFFD.
 #[must_use]
 pub fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).replace('\0', "\u{fffd}")
 }
 
-/// Whose report it is.
+/// Tool that wrote the report.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub enum ReportKind {
     #[default]
@@ -49,7 +47,7 @@ pub enum ReportKind {
     Rust,
     Minidump,
     Valgrind,
-    /// The kinds from here on are read by `beyond` only.
+    /// Kinds from here on are parsed by `beyond` only.
     Msan,
     LibFuzzer,
     Glibc,
@@ -102,43 +100,42 @@ pub struct CrashInfo {
     pub kind: ReportKind,
     /// Names of functions, the innermost first.
     pub backtrace: Vec<String>,
-    /// Positions in it where the stacks begin that are not the crash's: of another thread, of the freeing or the
-    /// allocation of a block.
+    /// Positions in the backtrace where further stacks begin: of another thread, of the freeing or the allocation of a
+    /// block.
     pub(super) further_stacks: Vec<usize>,
     pub address: Option<u64>,
     pub instruction: Option<String>,
     pub registers: BTreeMap<String, u64>,
-    /// An assertion, panic or exception, as the program printed it.
+    /// Assertion, panic or exception, as printed by the program.
     pub message: Option<CrashMessage>,
     /// A sanitizer's headline.
     pub auxiliary: Option<CrashMessage>,
-    /// `FILE:LINE` of a panic or an exception, where the message does not have it.
+    /// `FILE:LINE` of a panic or an exception, if the message does not contain it.
     pub(super) place: Option<String>,
-    /// Why the reference's parser fails on this output, if it does: its server would answer 500.
+    /// Reason why the reference's parser fails on this output; its server would answer 500.
     pub refused: Option<String>,
-    /// The innermost functions of all stacks, where a report has several.
+    /// Innermost functions of all stacks, if a report has several.
     pub(super) tops: Vec<String>,
-    /// The reference makes no signature: it fails on a sanitizer's text.
+    /// True if the reference creates no signature because it fails on a sanitizer's text.
     pub(super) odd_auxiliary: bool,
     pub(super) short: String,
     pub(super) class: String,
 }
 
 impl CrashInfo {
-    /// One line for people: message and innermost function.
+    /// One-line description: message and innermost function.
     #[must_use]
     pub fn short_text(&self) -> String {
         self.short.clone()
     }
 
-    /// What it has in common with every other crash of the same bug; `ending`: how the process
-    /// ended, for crashes without a report.
+    /// Identity of the bug, common to all its crashes; `ending`: how the process ended, for crashes without a report.
     #[must_use]
     pub fn identity(&self, ending: &str) -> Identity {
         Identity::new(self, ending)
     }
 
-    /// Where the stacks of the report are in the backtrace, the crash's own first. At least one, which may be empty.
+    /// Ranges of the report's stacks in the backtrace, the crash's own first. At least one, which may be empty.
     #[must_use]
     pub fn stacks(&self) -> Vec<Range<usize>> {
         let ends = self.further_stacks.iter().copied().chain([self.backtrace.len()]);
@@ -146,14 +143,14 @@ impl CrashInfo {
         ends.map(|end| std::mem::replace(&mut start, end)..end).collect()
     }
 
-    /// The innermost of the program's own functions.
+    /// Innermost of the program's own functions.
     #[must_use]
     pub fn own_function(&self) -> Option<&str> {
         let first = self.first_own()?;
         self.backtrace.get(first).map(String::as_str)
     }
 
-    /// Position of its frame.
+    /// Position of the frame of [`CrashInfo::own_function`].
     #[must_use]
     pub(crate) fn first_own(&self) -> Option<usize> {
         let hook = names::inside_of_hook(&self.backtrace);
@@ -163,14 +160,14 @@ impl CrashInfo {
         self.backtrace[hook..].iter().position(is_own).map(|first| hook + first)
     }
 
-    /// Two or three words for a table: `heap-buffer-overflow WRITE 4`, `SEGV near null READ`.
+    /// Class in two or three words: `heap-buffer-overflow WRITE 4`, `SEGV near null READ`.
     /// Empty if there was no crash.
     #[must_use]
     pub fn class(&self) -> &str {
         &self.class
     }
 
-    /// True if anything was found that distinguishes this crash from others.
+    /// True if the output shows a crash.
     #[must_use]
     pub fn is_crash(&self) -> bool {
         self.kind != ReportKind::None || self.message.is_some() || self.auxiliary.is_some()

@@ -1,4 +1,4 @@
-//! Which tool wrote the report: the first line that gives it away decides.
+//! Detection of the tool that wrote a report, from the first line with a sign of it.
 
 use super::info::ReportKind;
 use super::lines::{Lazy, found, regex};
@@ -24,7 +24,7 @@ const SIGNS: &[(ReportKind, &[&str])] = &[
     (ReportKind::Gdb, &["received signal SIG", "Program terminated with signal "]),
 ];
 
-/// Crash data come before stderr.
+/// Detects the tool; crash data come before stderr.
 pub(super) fn of(crash_data: &[&str], stderr: &[&str]) -> ReportKind {
     let mut state = LineScan::default();
     let mut all = crash_data.iter().chain(stderr);
@@ -35,7 +35,7 @@ pub(super) fn of(crash_data: &[&str], stderr: &[&str]) -> ReportKind {
 struct LineScan {
     after_os: bool,
     after_panic: bool,
-    /// Holds if nothing better comes.
+    /// Result if no stronger sign follows.
     weak: ReportKind,
 }
 

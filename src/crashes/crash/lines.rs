@@ -1,4 +1,4 @@
-//! Lines and words as Python cuts them, on which the reference's answers depend.
+//! Lines and words split as in Python, which the reference's results depend on.
 
 use std::sync::LazyLock;
 
@@ -12,13 +12,12 @@ pub(super) fn regex(expression: &str) -> Regex {
     Regex::new(expression).expect("every expression of this program is valid")
 }
 
-/// Whether it occurs in the line. The expressions have no look-around, so this is linear and cannot
-/// give up.
+/// True if the expression matches in the line. The expressions have no look-around, so this is linear and cannot fail.
 pub(super) fn found(expression: &Regex, line: &str) -> bool {
     expression.is_match(line).unwrap_or(false)
 }
 
-/// The first group, if the expression occurs.
+/// First group of the first match.
 pub(super) fn capture<'a>(expression: &Regex, line: &'a str) -> Option<&'a str> {
     let groups = expression.captures(line).ok()??;
     groups.get(1).map(|group| group.as_str())
@@ -66,7 +65,7 @@ pub(super) fn hex(digits: &str) -> Option<u64> {
     u64::from_str_radix(digits, 16).ok()
 }
 
-/// An address; one of more than 64 bits is a failure of the reference, whose server cannot store it.
+/// Parses an address; more than 64 bits are an error, because the reference's server cannot store it.
 pub(super) fn address(digits: &str) -> Result<u64, String> {
     hex(digits).ok_or_else(|| format!("0x{digits} is no address"))
 }

@@ -1,5 +1,4 @@
-//! Messages of the program (an assertion, a panic, an exception), and of a sanitizer.
-//! Of several the last counts.
+//! Messages of the program (an assertion, a panic, an exception) and of sanitizers. The last one counts.
 
 use super::info::MessageSource;
 use super::lines::{Lazy, found, regex, trim};
@@ -33,7 +32,7 @@ pub(super) fn first<T>(
     places.into_iter().find_map(|(source, lines)| Some((source, find(lines)?)))
 }
 
-/// Of a message or a headline with its accesses: longer output adds nothing.
+/// Maximum lines of a message, or of a headline with its accesses: longer output adds nothing.
 const MOST_LINES: usize = 16;
 
 /// A message that continues until a line ends it.
@@ -48,7 +47,7 @@ struct ProgramLines {
     open: Option<OpenMessage>,
     takes_next: bool,
     is_self_hosted: bool,
-    /// A later `MOZ_CRASH` adds nothing.
+    /// Ignores a later `MOZ_CRASH`.
     is_said: bool,
 }
 
@@ -141,7 +140,7 @@ fn is_assertion(line: &str) -> bool {
 pub(super) struct Said {
     /// The headline and its line about the access.
     pub(super) lines: Vec<String>,
-    /// An access where none is expected.
+    /// True after an access where none is expected.
     is_odd: bool,
     expects_access: bool,
     is_race: bool,
@@ -157,8 +156,7 @@ pub(super) fn sanitizer(lines: &[&str]) -> Option<Said> {
 }
 
 impl Said {
-    /// The reference fails on it, if it is an ASan report for it: it has an access too many, or a
-    /// race without one.
+    /// True if the reference fails on it in an ASan report: it has one access too many, or is a race without one.
     pub(super) fn is_odd(&self) -> bool {
         self.is_odd || (self.is_race && self.lines.len() == 1)
     }

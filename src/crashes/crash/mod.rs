@@ -1,9 +1,9 @@
-//! Reports of a dying program: kind of report, frames, address, short text, and the
-//! signatures that recognise the same bug again. Text in, facts out: no files, no clock.
+//! Crash reports: kind of report, frames, address, short text, and signatures that recognise the same bug. Text in,
+//! facts out: no files, no clock.
 //!
-//! `parse` answers what FuzzManager's own parser answers; `beyond::parse` also reads what that one
-//! misses, and is the right one except for comparisons. `for_server` gives crash data from
-//! which the server's parser finds the same frames.
+//! `parse` gives the same results as FuzzManager's parser; `beyond::parse` also reads output that this one misses, and
+//! is the right one except for comparisons. `for_server` gives crash data in which the server's parser finds the same
+//! frames.
 
 mod address;
 pub mod beyond;
@@ -34,8 +34,8 @@ pub use signature::{
     CollectedSignature, CrashFacts, Signature, SignatureError, SignatureOptions, Signatures,
 };
 
-/// The reference parser's result. Where that fails, `CrashInfo::refused` holds the reason, and
-/// the frames are those that were found until then.
+/// The reference parser's result. If it fails, `CrashInfo::refused` holds the reason, and the frames are those found
+/// until then.
 #[must_use]
 pub fn parse(output: &Output, _program: &Program) -> CrashInfo {
     let stderr = lines::lines(&output.stderr);

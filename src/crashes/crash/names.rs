@@ -1,10 +1,10 @@
-//! Names of functions as they are the same with every compiler and every symbolizer, and which of them
-//! are machinery: functions that only show how a program ended, or what called it.
+//! Function names in a form common to all compilers and symbolizers, and detection of machinery: functions that only
+//! show how a program ended, or what called it.
 
 use super::frames;
 use super::lines::{Lazy, found, regex, trim};
 
-/// Beginnings of the names of such functions,
+/// Prefixes of the names of machinery.
 const INTERNAL: &[&str] = &[
     "__",
     "_IO_",
@@ -14,7 +14,7 @@ const INTERNAL: &[&str] = &[
     "<signal handler called>",
     "asan_thread_start",
     "core::",
-    // Of `--guard-heap` (`runtime/heap/heap.c`).
+    // The heap of `--guard-heap` (`runtime/heap/heap.c`).
     "ffuzz_heap_",
     "alloc::",
     "std::",
@@ -55,7 +55,7 @@ const INTERNAL: &[&str] = &[
     "Py_FatalError",
     "Py_RunMain",
 ];
-/// and their names: a program may have a `free_all` or a `stream` of its own.
+/// Full names of machinery: a program may have its own `free_all` or `stream`.
 const WHOLE: &str = " ?? <missing> <null> _exit _start abort abort_message arena_get2 bcmp bcopy bsearch bzero \
     aligned_alloc asprintf atof atoi atol atoll calloc cfree clone clone3 demangling_terminate_handler exit \
     fgets fprintf fputs fread free fscanf fwrite gets gsignal kill longjmp malloc malloc_consolidate \
@@ -67,7 +67,7 @@ const WHOLE: &str = " ?? <missing> <null> _exit _start abort abort_message arena
     strtol strtold strtoll strtoul strtoull strxfrm sysmalloc tgkill unlink_chunk valloc vasprintf \
     vfprintf vprintf vsnprintf vsprintf vsscanf wcscat wcscmp wcscpy wcslen wcsncpy wmemcpy wmemset write ";
 
-/// Is it machinery? Of a name as it was read.
+/// True if a name, as it was read, is machinery.
 #[must_use]
 pub fn is_machinery(name: &str) -> bool {
     let name = plain(name);
@@ -80,7 +80,7 @@ pub fn is_machinery(name: &str) -> bool {
         || WHOLE.contains(&format!(" {name} "))
 }
 
-/// `<TYPE as TRAIT>::…`: the library's if both belong to it, with any parameters.
+/// True for `<TYPE as TRAIT>::…` if both belong to Rust's library, with any parameters.
 fn is_of_rust_library(of: &str) -> bool {
     let (kind, of_trait) = of.split_once(" as ").unwrap_or((of, ""));
     if of_trait.starts_with("core::ops::function::") {
@@ -91,11 +91,11 @@ fn is_of_rust_library(of: &str) -> bool {
     let words = paths.iter().flat_map(|path| path.split(is_break));
     let roots = words.filter_map(|path| path.split_once("::")).map(|(root, _)| root);
     let mut roots = roots.filter(|root| !root.is_empty()).peekable();
-    // A type without a path is anybody's: the trait decides.
+    // A type without a path can belong to any crate: the trait decides.
     roots.peek().is_some() && roots.all(|root| ["core", "alloc", "std"].contains(&root))
 }
 
-/// Frames below it do not belong to the bug: its callers are no part of the program.
+/// True for the entry function of a program or thread: its callers do not belong to the bug.
 pub(super) fn is_entry(canonical: &str) -> bool {
     let last = canonical.rsplit("::").next().unwrap_or_default();
     ["main", "LLVMFuzzerTestOneInput", "rust_fuzzer_test_input", "main.main"].contains(&last)
@@ -103,8 +103,7 @@ pub(super) fn is_entry(canonical: &str) -> bool {
         || canonical.starts_with("__libc_start_")
 }
 
-/// Number of innermost frames that belong to what a panic or an uncaught exception calls: the program's own
-/// hook, if it has one, is not where the bug is.
+/// Number of innermost frames called by a panic or an uncaught exception: the bug is not in the program's own hook.
 pub(super) fn inside_of_hook(backtrace: &[String]) -> usize {
     const CALLERS: [&str; 5] = [
         "std::panicking::rust_panic_with_hook",
@@ -119,14 +118,13 @@ pub(super) fn inside_of_hook(backtrace: &[String]) -> usize {
     if backtrace[inside..].iter().any(is_own) { inside } else { 0 }
 }
 
-/// The function of ffuzz's line about a hang, which is all that distinguishes it.
+/// Function in ffuzz's line about a hang, which is all that identifies a hang.
 pub(super) fn hang(line: &str) -> Option<&str> {
     line.strip_prefix("[Non-crash bug] hang in ")
 }
 
-/// What stays the same from build to build: no parameters, template arguments, return types, anonymous
-/// namespaces, numbers of lambdas and clones, and none of the endings that compilers give to parts of a
-/// function.
+/// The part of a name that is stable across builds: no parameters, template arguments, return types, anonymous
+/// namespaces, numbers of lambdas and clones, and no suffixes of function parts.
 #[must_use]
 pub fn canonical(name: &str) -> String {
     let name = plain(name);
@@ -156,7 +154,7 @@ pub fn canonical(name: &str) -> String {
     }
 }
 
-/// Position of the word.
+/// Position of the word `operator`.
 fn operator(name: &str) -> Option<usize> {
     const WORD: &str = "operator";
     let is_letter = |letter: char| letter.is_alphanumeric() || letter == '_';
@@ -191,7 +189,7 @@ fn plain(name: &str) -> String {
     let name = frames::without_hash(trim(name).to_owned());
     let name = if name.contains('$') { of_legacy_rust(&name) } else { name };
     let mut name = frames::without_hash(name);
-    // A module's path on this machine has no meaning.
+    // The path of a module depends on the machine.
     if name.contains("+0x") {
         return name.rsplit('/').next().unwrap_or_default().to_owned();
     }
@@ -203,12 +201,12 @@ fn plain(name: &str) -> String {
     }
     let name = HIDDEN.replace_all(&name, "");
     let name = LAMBDA.replace_all(&name, "{lambda}");
-    // Implementations are numbered by debug information and named elsewhere; methods of Go's pointers.
+    // Debug information numbers implementations, symbols name them; then methods of Go's pointers.
     let name = CALLED.replace_all(&name, "{$1}");
     name.replace("(*", "").replace(").", ".")
 }
 
-/// The old mangling of Rust, as a demangler of C++ leaves it.
+/// Decodes Rust's legacy mangling in the output of a C++ demangler.
 fn of_legacy_rust(name: &str) -> String {
     const LETTERS: [(&str, &str); 14] = [
         ("_$", "$"),
@@ -232,7 +230,7 @@ fn of_legacy_rust(name: &str) -> String {
     LETTERS.iter().fold(name.to_owned(), |name, (from, to)| name.replace(from, to))
 }
 
-/// The part in the brackets of `<TYPE as TRAIT>::METHOD`, and the part after them.
+/// Splits `<TYPE as TRAIT>::METHOD` into the part in brackets and the method.
 fn qualified(name: &str) -> Option<(&str, &str)> {
     if let Some(parts) = name.split_once("{impl}::") {
         return Some(parts);
@@ -251,7 +249,7 @@ fn qualified(name: &str) -> Option<(&str, &str)> {
     inside[..end].contains(" as ").then_some((&inside[..end], method))
 }
 
-/// Without the parts in round and angle brackets; a name that was cut off may have too few of them.
+/// Removes the parts in round and angle brackets; a truncated name may have unbalanced ones.
 fn without_brackets(name: &str) -> String {
     let mut depth = 0_usize;
     let mut last = ' ';
@@ -266,16 +264,16 @@ fn without_brackets(name: &str) -> String {
         }
         last = letter;
     }
-    // Python's `<module>` and the like are nothing else.
+    // Python's `<module>` and similar names consist only of brackets.
     if text.is_empty() { name.to_owned() } else { text.replace("::::", "::") }
 }
 
-/// Without the type that a template's function gives back.
+/// Removes the return type of a template function.
 fn last_word(name: &str) -> String {
     name.trim().rsplit(' ').next().unwrap_or_default().trim_end_matches("::").to_owned()
 }
 
-/// Of an operator: up to its parameters.
+/// Name of an operator up to its parameters.
 fn operator_name(text: &str) -> String {
     static SIGN: Lazy = Lazy::new(|| {
         regex(
@@ -286,7 +284,7 @@ fn operator_name(text: &str) -> String {
     sign.map_or_else(|| "operator".to_owned(), |found| found.as_str().to_owned())
 }
 
-/// Whether the function's name is known.
+/// True if the function's name is known.
 pub(super) fn is_named(name: &str) -> bool {
     static NONE: Lazy = Lazy::new(|| regex(r"^(?:\?\?|<missing>|<null>|)$|\+0x[0-9a-f]+"));
     !found(&NONE, name)

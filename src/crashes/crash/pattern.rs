@@ -1,5 +1,5 @@
-//! The expression that recognises a message again: numbers, addresses, threads and paths, which
-//! differ from run to run and from machine to machine, are replaced by patterns.
+//! Expression that recognises a message: patterns replace numbers, addresses, threads and paths, which differ between
+//! runs and machines.
 
 use std::sync::LazyLock;
 
@@ -7,7 +7,7 @@ use fancy_regex::{NoExpand, Regex};
 
 use super::lines::{Lazy, regex};
 
-/// What is replaced, in this order, and by what: mostly by the expression itself.
+/// Replacements in this order; most are the expression itself.
 const STEPS: [(&str, &str); 10] = [
     ("(?:Previous )?[Aa]tomic [Rr]ead of size", "(Previous )?[Aa]tomic [Rr]ead of size"),
     ("(?:Previous )?[Aa]tomic [Ww]rite of size", "(Previous )?[Aa]tomic [Ww]rite of size"),
@@ -23,14 +23,14 @@ const STEPS: [(&str, &str); 10] = [
 static EXPRESSIONS: LazyLock<[Regex; 10]> = LazyLock::new(|| STEPS.map(|(what, _)| regex(what)));
 static PATH: Lazy = Lazy::new(|| regex(r#"([ '",(])(?:[a-zA-Z]:)?[/\x00].+[/\x00]"#));
 static NUMBER: Lazy = Lazy::new(|| regex("[0-9]{2,}"));
-/// Stands for a backslash of the message until it is known not to belong to a path.
+/// Placeholder for a backslash of the message until it is known not to belong to a path.
 const MARK: char = '\0';
 
-/// The start of a line is enough. Without a bound, a long line of threads and colons would take
+/// Number of letters used: the start of a line is enough. Without a limit, a long line of threads and colons would take
 /// quadratic time.
 const LONGEST: usize = 4096;
 
-/// Between slashes, as in a signature.
+/// Expression between slashes, as in a signature.
 pub(super) fn of(message: &str) -> String {
     let mut text = escape(message.chars().take(LONGEST));
     for (expression, (_, replacement)) in EXPRESSIONS.iter().zip(STEPS) {

@@ -1,4 +1,4 @@
-//! Old Rust panics and minidumps as a stack walker prints them.
+//! Parsers for old Rust panics, and for minidumps as printed by a stack walker.
 
 use super::frames::clean;
 use super::info::CrashInfo;
@@ -8,7 +8,7 @@ pub(super) static QUOTED_PANIC: Lazy = Lazy::new(|| regex(r"^thread .*? panicked
 static RUST_FRAME: Lazy = Lazy::new(|| regex(r"^ +\d+: (?: *0x[0-9a-f]+ - )?(.+)$"));
 static RUST_PLACE: Lazy = Lazy::new(|| regex(r"^ +at /[^:]*:\d+$"));
 
-/// Compilers before 1.73: the message is in quotes.
+/// Panics of Rust before 1.73, with the message in quotes.
 pub(super) fn rust(lines: &[&str], info: &mut CrashInfo) {
     info.address = Some(0);
     let Some(start) = lines.iter().position(|line| found(&QUOTED_PANIC, line)) else { return };

@@ -21,13 +21,13 @@ static RUNTIME_ERROR: Lazy = Lazy::new(|| regex(r":\d+:\d+: runtime error: "));
 static TSAN_HEADLINE: Lazy = Lazy::new(|| regex(r"WARNING: ThreadSanitizer:.*\s.+?\s+\(pid=\d+\)"));
 static TSAN_NOISE: Lazy = Lazy::new(|| regex(r"WARNING: |\s+\(pid=\d+\)"));
 
-/// What ThreadSanitizer warns of, without the process.
+/// ThreadSanitizer's warning without the process id.
 pub(super) fn tsan_warning(lines: &[&str]) -> Option<String> {
     let line = lines.iter().find(|line| found(&TSAN_HEADLINE, line))?;
     Some(TSAN_NOISE.replace_all(line, "").into_owned())
 }
 
-/// A report whose frame numbers jump.
+/// Error for frame numbers that are not consecutive.
 fn gap(sanitizer: &str, number: usize, expected: usize) -> String {
     format!("{sanitizer} report has frame {number} where {expected} should be")
 }
@@ -102,7 +102,7 @@ pub(super) fn tsan(lines: &[&str], info: &mut CrashInfo) {
     }
     let is_complete = !report.iter().any(|l| l.contains("[failed to restore the stack]"));
     if stacks.len() >= 2 && is_complete && lines[start].contains("data race") {
-        // Which of two racing threads comes first is chance.
+        // The order of two racing threads is random.
         stacks[..2].sort();
     }
     info.tops = stacks.iter().filter_map(|stack| stack.first().cloned()).collect();

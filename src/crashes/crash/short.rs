@@ -18,12 +18,12 @@ static ASAN_PLACES: Lazy = Lazy::new(|| {
 });
 static ACCESS_PLACE: Lazy = Lazy::new(|| regex(r" at 0x[0-9a-f]+ thread .*$"));
 
-/// Letters; what is cut off was no message for people.
+/// Maximum number of letters; longer text is not meant for users.
 const LONGEST: usize = 300;
 const NO_WARNING: &str = "No TSan warning detected";
 const NOTHING: &str = "No crash detected";
 
-/// Err if the reference has no answer; the text is ffuzz's then.
+/// Short text; Err with ffuzz's own text and the reason if the reference has none.
 pub(super) fn text(info: &CrashInfo, lines: &[&str]) -> Result<String, (String, String)> {
     let message = info.message.as_ref().map(joined);
     let uses_auxiliary = match info.kind {
@@ -53,7 +53,7 @@ pub(super) fn text(info: &CrashInfo, lines: &[&str]) -> Result<String, (String, 
     Ok(printable(&text))
 }
 
-/// For reports that the reference does not read: the message and the innermost function.
+/// Short text for reports that the reference cannot read: the message and the innermost function.
 pub(super) fn beyond(info: &CrashInfo) -> String {
     let said = info.message.as_ref().or(info.auxiliary.as_ref()).map(joined).unwrap_or_default();
     let said = said.trim_start_matches("ERROR: ").trim_start_matches("WARNING: ");
@@ -74,7 +74,7 @@ fn joined(message: &CrashMessage) -> String {
     message.lines.join(" ")
 }
 
-/// On one line that is not too long.
+/// Escapes unprintable letters and limits the length.
 fn printable(text: &str) -> String {
     let end = text.char_indices().nth(LONGEST).map_or(text.len(), |(end, _)| end);
     let escape = |letter: &Captures<'_, str>| {

@@ -24,7 +24,7 @@ pub(super) fn is_message(line: &str) -> bool {
     line.starts_with("==") && found(&MESSAGE, line)
 }
 
-/// The text of the first message.
+/// Text of the first message.
 pub(super) fn message<'a>(lines: &[&'a str]) -> Option<&'a str> {
     lines.iter().find_map(|line| capture(&MESSAGE, line))
 }

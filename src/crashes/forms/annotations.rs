@@ -1,13 +1,13 @@
-//! Lines that a step of GitHub's workflows prints, and that are shown in the changed files.
+//! Annotations for GitHub's workflows: lines printed by a step and shown in the changed files.
 
 use std::path::Path;
 
 use super::Finding;
 
-/// More of one kind are not shown for a step.
+/// Maximum number of annotations of one kind that GitHub shows per step.
 const MOST: usize = 10;
 
-/// An error for each new bug.
+/// Error annotations for the new bugs, at most `MOST`.
 #[must_use]
 pub fn annotations(findings: &[Finding<'_>], root: &Path) -> String {
     let new = findings.iter().filter(|finding| finding.is_new());
@@ -25,7 +25,7 @@ fn line(finding: &Finding<'_>, root: &Path) -> String {
     )
 }
 
-/// Escapes what ends a line, or begins an escape.
+/// Escapes line ends and the escape character.
 fn text(text: &str) -> String {
     text.replace('%', "%25").replace('\r', "%0D").replace('\n', "%0A")
 }

@@ -1,4 +1,4 @@
-//! GitLab's report of code quality: a JSON list, as Code Climate has it.
+//! GitLab's code quality report: a JSON list in Code Climate's format.
 
 use std::path::Path;
 
@@ -6,7 +6,7 @@ use serde_json::json;
 
 use super::{Finding, sarif};
 
-/// All bugs. The fingerprint does not contain the line, which moves with edits.
+/// Report of all bugs. The fingerprint omits the line, which moves with edits.
 #[must_use]
 pub fn code_quality(findings: &[Finding<'_>], root: &Path) -> String {
     let entry = |finding: &Finding<'_>| {

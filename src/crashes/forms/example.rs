@@ -5,7 +5,7 @@ use std::path::Path;
 use super::{Finding, Novelty, Suite, SuiteOutcome};
 use crate::triage::report::Bug;
 
-/// Calls with three suites: one with a new bug and a known one, one that does not run, one that was left out.
+/// Calls `shown` with three suites: one with a new and a known bug, one that does not run, one that was skipped.
 pub(super) fn with<T>(shown: impl FnOnce(&[Suite<'_>]) -> T) -> T {
     let new = Bug {
         id: "overflow-f-00ff".into(),

@@ -1,12 +1,12 @@
-//! JUnit's XML, which most services read as the result of tests.
+//! JUnit's XML, which most services accept as test results.
 
 use std::fmt::Write as _;
 use std::path::Path;
 
 use super::{Finding, Suite, SuiteOutcome};
 
-/// A suite for each harness, with a case for its corpus and one for each bug. A new bug is a failure, a known one is
-/// skipped.
+/// Report with a suite for each harness, with one case for its corpus and one per bug. A new bug is a failure, a known
+/// one is skipped.
 #[must_use]
 pub fn junit(suites: &[Suite<'_>], root: &Path) -> String {
     let mut text =
@@ -70,7 +70,7 @@ fn case(text: &mut String, finding: &Finding<'_>, root: &Path) {
     };
 }
 
-/// Text for XML 1.0, which has no control characters but three.
+/// Escapes text for XML 1.0, which has only three control characters.
 fn escaped(text: &str) -> String {
     let mut safe = String::with_capacity(text.len());
     for letter in text.chars() {

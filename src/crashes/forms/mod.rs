@@ -1,5 +1,5 @@
-//! Bugs in the forms of services that show them beside the source: SARIF, JUnit, GitLab's code quality, Markdown,
-//! annotations of GitHub. Nothing is run, and nothing but a line of a source is read.
+//! Bug reports for services that show them beside the source: SARIF, JUnit, GitLab's code quality, Markdown, GitHub
+//! annotations. Runs nothing; of other files it reads only source lines.
 
 mod annotations;
 mod code_quality;
@@ -18,16 +18,16 @@ pub use junit::junit;
 pub use sarif::sarif;
 pub use summary::summary;
 
-/// Folders that stand at the root of a source tree.
+/// Folders found at the root of a source tree.
 const MARKS: [&str; 4] = [".git", ".hg", ".svn", ".jj"];
 
 const HARNESS: &str = "LLVMFuzzerTestOneInput";
 
-/// Whether somebody knows a bug.
+/// Novelty of a bug.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Novelty {
     New,
-    /// It is in the list of known bugs, or an earlier run has found it.
+    /// In the list of known bugs, or found by an earlier run.
     Known,
 }
 
@@ -46,16 +46,16 @@ pub struct Finding<'a> {
     pub bug: &'a Bug,
     /// Name of the harness.
     pub harness: &'a str,
-    /// Its file.
+    /// File of the harness.
     pub program: &'a str,
-    /// The folder that has the one for triage.
+    /// Output folder, which contains the triage folder.
     pub output: &'a Path,
-    /// None where nobody asks.
+    /// None if it does not matter.
     pub novelty: Option<Novelty>,
 }
 
 impl Finding<'_> {
-    /// The bug's own folder: its input, its report, `reproduce.sh`.
+    /// Folder of the bug: its input, its report, `reproduce.sh`.
     #[must_use]
     pub fn folder(&self) -> PathBuf {
         self.output.join(FOLDER).join(&self.bug.id)
@@ -66,7 +66,7 @@ impl Finding<'_> {
     }
 }
 
-/// How a harness fared.
+/// Results of a harness.
 #[derive(Debug)]
 pub struct Suite<'a> {
     pub harness: &'a str,
@@ -74,25 +74,25 @@ pub struct Suite<'a> {
     pub findings: Vec<Finding<'a>>,
     pub seconds: f64,
     pub execs: u64,
-    /// Inputs of the corpus before the search, and those that the search has found.
+    /// Number of inputs in the corpus before the search, and of those found by it.
     pub inputs: u64,
     pub found: u64,
-    /// Edges reached now, and by the corpus of the last archive.
+    /// Number of edges reached now, and by the corpus of the last archive.
     pub edges: u64,
     pub edges_before: Option<u64>,
 }
 
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum SuiteOutcome<'a> {
-    /// Its corpus was run, and it was fuzzed.
+    /// Its corpus was run, then it was fuzzed.
     Done,
-    /// With the reason.
+    /// Skipped, with the reason.
     LeftOut(&'a str),
-    /// It does not run, with the cause.
+    /// Cannot be run, with the cause.
     Failed(&'a str),
 }
 
-/// The bugs of one report, of which nobody asks whether they are new.
+/// Bugs of one report, without their novelty.
 #[must_use]
 pub fn of_report<'a>(report: &'a TriageReport, output: &'a Path) -> Vec<Finding<'a>> {
     let program = report.command.first().map_or("target", String::as_str);
@@ -100,7 +100,7 @@ pub fn of_report<'a>(report: &'a TriageReport, output: &'a Path) -> Vec<Finding<
     report.bugs.iter().map(finding).collect()
 }
 
-/// The root of the source tree around the working folder; the working folder if it is in none.
+/// Root of the source tree around the working folder; the working folder if there is none.
 #[must_use]
 pub fn source_root() -> PathBuf {
     let here = std::env::current_dir().unwrap_or_default();
@@ -108,27 +108,26 @@ pub fn source_root() -> PathBuf {
     here.ancestors().find(is_root).map(Path::to_owned).unwrap_or(here)
 }
 
-/// File and line of a bug. One without a place in the source is shown at the program: services refuse a result without
-/// one.
+/// File and line of a bug; the program if the place is unknown, because services refuse a result without one.
 fn place<'a>(bug: &'a Bug, program: &'a str) -> (&'a str, u32) {
     let place = bug.place.as_deref().and_then(|place| place.rsplit_once(':'));
     let place = place.and_then(|(file, line)| Some((file, line.parse::<u32>().ok()?)));
     place.filter(|(_, line)| *line > 0).unwrap_or((program, 1))
 }
 
-/// The frames of a bug down to the harness; what calls that is the same for all.
+/// Frames of a bug down to the harness, whose callers are the same for all.
 fn own_frames(bug: &Bug) -> &[String] {
     let is_harness = |frame: &String| frame.starts_with(HARNESS);
     let end = bug.frames.iter().position(is_harness).map_or(bug.frames.len(), |last| last + 1);
     &bug.frames[..end]
 }
 
-/// The file of a bug, relative to the root of the source if it is below that.
+/// File of a bug, relative to the root of the source if it is below it.
 fn shown_file(file: &str, root: &Path) -> String {
     below(Path::new(file), root).map_or_else(|| file.to_owned(), |path| path.display().to_string())
 }
 
-/// The path as it is below the root. What was built somewhere else is found by the end of its path.
+/// Path below the root. A file built elsewhere is found by the end of its path.
 fn below(file: &Path, root: &Path) -> Option<PathBuf> {
     if let Ok(path) = file.strip_prefix(root) {
         return Some(path.to_owned());
@@ -138,7 +137,7 @@ fn below(file: &Path, root: &Path) -> Option<PathBuf> {
     let plain = parts.iter().rposition(|part| !named(part)).map_or(0, |last| last + 1);
     let ends = (plain..parts.len()).map(|first| parts[first..].iter().collect::<PathBuf>());
     let found = ends.clone().find(|path| root.join(path).is_file());
-    // A compiler's relative path is one from the root, most often.
+    // A compiler's relative path mostly starts at the root.
     found.or_else(|| ends.clone().next().filter(|_| file.is_relative()))
 }
 

@@ -9,16 +9,16 @@ use crate::triage::report::Bug;
 use ffuzz_sys::file;
 
 const SCHEMA: &str = "https://json.schemastore.org/sarif-2.1.0.json";
-/// Name of the folder that paths are relative to, as code-scanning tools have it.
+/// Name of the base folder of paths, as used by code-scanning tools.
 const ROOT: &str = "SRCROOT";
-/// Number of bytes of a source that are read for the width of a line.
+/// Maximum size of a source read for the width of a line, bytes.
 const LONGEST: u64 = 16 << 20;
-/// What to do about any bug, for the page of its rule.
+/// Help text for every rule.
 const HELP: &str = "Run reproduce.sh in the folder of the bug (the property folder of the result): it \
     runs the target on the smallest input known. The report of the crash and its stack are beside it.";
 
-/// Words of a class, what such a fault is, and its score as of CVSS: above 7 is high, above 4 medium.
-/// The first that occurs counts.
+/// Words of a class, description of the fault, and its CVSS-like score: 7 and above is high, 4 and above medium. The
+/// first match counts.
 const KINDS: &[(&[&str], &str, &str)] = &[
     (
         &["WRITE"],
@@ -64,11 +64,10 @@ const KINDS: &[(&[&str], &str, &str)] = &[
         "5.3",
     ),
 ];
-/// Any other class.
+/// Description and score of any other class.
 const OTHER: (&str, &str) = ("The program ends abnormally on the input.", "5.5");
 
-/// The whole file. Places in the source are those of the first function that is the program's, relative
-/// to the root of the source.
+/// The whole file. The place of a bug is that of the first function of the program, relative to the root of the source.
 #[must_use]
 pub fn sarif(findings: &[Finding<'_>], root: &Path) -> String {
     let mut rules: Vec<&str> = findings.iter().map(|finding| rule(finding.bug)).collect();
@@ -97,13 +96,13 @@ pub fn sarif(findings: &[Finding<'_>], root: &Path) -> String {
     serde_json::to_string_pretty(&file).unwrap_or_default() + "\n"
 }
 
-/// The kind of fault: the class without numbers.
+/// Kind of fault: the class without numbers.
 pub(super) fn rule(bug: &Bug) -> &str {
     let words = bug.class.trim_end_matches(|c: char| c.is_ascii_digit() || c == ' ');
     if words.is_empty() { "crash" } else { words }
 }
 
-/// What such a fault is, and its score as of CVSS.
+/// Description of a kind of fault, and its CVSS-like score.
 pub(super) fn kind(id: &str) -> (&'static str, &'static str) {
     let holds = |words: &&[&str]| words.iter().any(|word| id.contains(word));
     let known = KINDS.iter().find(|(words, ..)| holds(words));
@@ -127,7 +126,8 @@ fn described(id: &str) -> Value {
     })
 }
 
-/// A bug without a place in the source is shown at the program: services refuse a result without one.
+/// Result for one bug; one without a source place is shown at the program, because services refuse a result without
+/// one.
 fn result(finding: &Finding<'_>, root: &Path) -> Value {
     let Finding { bug, program, .. } = finding;
     let mut result = json!({
@@ -136,7 +136,7 @@ fn result(finding: &Finding<'_>, root: &Path) -> Value {
         "message": {"text": bug.title},
         "locations": [{"physicalLocation": location(bug, program, root)}],
         "partialFingerprints": {
-            // The only one that GitHub reads. It does not contain the line, which moves with edits.
+            // The only fingerprint that GitHub reads. It omits the line, which moves with edits.
             "primaryLocationLineHash": format!("{}:1", bug.stack_hash),
             "stackHash/v1": bug.stack_hash,
         },
@@ -165,20 +165,20 @@ fn location(bug: &Bug, program: &str, root: &Path) -> Value {
         Some(path) => json!({"uri": uri(&path.to_string_lossy()), "uriBaseId": ROOT}),
         None => json!({"uri": uri(file)}),
     };
-    // The end is after the last letter, and a region has one at least.
+    // The end is after the last letter; a region has at least one letter.
     let region =
         json!({"startLine": line, "startColumn": 1, "endLine": line, "endColumn": end.max(2)});
     json!({"artifactLocation": artifact, "region": region})
 }
 
-/// Number of letters of a line of a source; None for a file without text.
+/// Number of letters of a source line; None if the file is no text.
 fn width(path: &Path, line: u32) -> Option<usize> {
     let text = file::read(path, LONGEST).ok()?;
     let text = String::from_utf8(text).ok()?;
     text.lines().nth(line as usize - 1).map(|line| line.chars().count())
 }
 
-/// A path as a URI: absolute ones with a scheme, relative ones as they are.
+/// Converts a path to a URI: absolute ones with a scheme, relative ones without.
 fn uri(path: &str) -> String {
     let mut uri = String::from(if path.starts_with('/') { "file://" } else { "" });
     for byte in path.bytes() {

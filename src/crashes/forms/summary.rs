@@ -1,17 +1,18 @@
-//! A page for a pull request, in Markdown.
+//! Markdown page for a pull request.
 
 use std::fmt::Write as _;
 use std::path::Path;
 
 use super::{Finding, Suite, SuiteOutcome};
 
-/// Bugs that are shown with their stacks; a page of GitHub has 1 MiB.
+/// Maximum number of bugs shown with their stacks; a GitHub page has at most 1 MiB.
 const MOST_BUGS: usize = 30;
 const MOST_FRAMES: usize = 8;
-/// Letters of a text of the target.
+/// Maximum letters of a text from the target.
 const LONGEST: usize = 200;
 
-/// The page: one sentence, a table of harnesses with `notes` below it, new bugs with their stacks, known ones in a list.
+/// The page: one sentence, a table of harnesses with `notes` below it, new bugs with their stacks, known ones in a
+/// list.
 #[must_use]
 pub fn summary(suites: &[Suite<'_>], notes: &[String], root: &Path) -> String {
     let findings: Vec<&Finding<'_>> = suites.iter().flat_map(|suite| &suite.findings).collect();
@@ -115,7 +116,7 @@ fn shortened(text: &str) -> String {
         .collect()
 }
 
-/// Text of the target as text, whatever it looks like.
+/// Escapes text of the target so that Markdown shows it literally.
 fn plain(text: &str) -> String {
     let mut safe = String::new();
     for letter in shortened(text).chars() {

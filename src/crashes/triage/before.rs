@@ -1,6 +1,6 @@
-//! Inputs that a process got before the one that crashed it. A campaign has written them next to the crash
-//! (`before_crashes/RECORD:000007,cnt:000000` and so on, the last is the crash itself), and a target of
-//! `ffuzz-cc` takes them first if `FFUZZ_REPLAY` names them.
+//! Inputs that a process received before the one that crashed it. A campaign saves them next to the crash
+//! (`before_crashes/RECORD:000007,cnt:000000` and so on, the last is the crash itself), and a target of `ffuzz-cc` runs
+//! them first if `FFUZZ_REPLAY` names them.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -11,31 +11,31 @@ use super::write;
 use ffuzz_engine::corpus::names;
 use ffuzz_exec::files_before;
 
-/// What they are called in the folder of a bug.
+/// Their name in the folder of a bug.
 pub(super) const BEFORE: &str = "before";
 
-/// Of a crash file: what the names of these inputs begin with, and how many there are.
+/// Common prefix of the names of the inputs before a crash file, and their number.
 pub(super) fn of(crash: &Path) -> Option<(PathBuf, u32)> {
     let name = names::parse(&crash.file_name()?.to_string_lossy())?;
     let own = read(crash).ok()?;
     let start = names::record_start(name.id.into());
-    // A campaign's own ones, and those of AFL_PERSISTENT_RECORD.
+    // Those saved by a campaign, and those of AFL_PERSISTENT_RECORD.
     let apart = crash.parent()?.with_file_name(names::BEFORE_CRASHES).join(&start);
     let places = [apart, crash.with_file_name(&start)];
     places.into_iter().find_map(|start| {
         let files = files_before(&start);
         let (last, before) = files.split_last().filter(|(_, before)| !before.is_empty())?;
-        // It is the crash itself: of this file, and not of another one with its number.
+        // The last one must be this crash, not another one with its number.
         let is_own = read(last).is_ok_and(|bytes| bytes == own);
         is_own.then(|| (start, u32::try_from(before.len()).unwrap_or(u32::MAX)))
     })
 }
 
-/// Copies them into the folder of a bug, without the crash itself; `None` removes what is there.
+/// Copies the inputs into the folder of a bug, without the crash itself; `None` removes earlier copies.
 pub(super) fn keep(folder: &Path, inputs: Option<&Path>) -> Result<(), TriageError> {
     let files = inputs.map(files_before).unwrap_or_default();
     for (number, file) in files.iter().enumerate() {
-        // A target takes all but the last.
+        // A target replays all but the last.
         let is_last = number + 1 == files.len();
         let bytes = if is_last { Vec::new() } else { read(file).unwrap_or_default() };
         write::input(folder, &format!("{BEFORE}{}", names::record_end(number)), &bytes)?;

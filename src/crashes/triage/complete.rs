@@ -1,5 +1,5 @@
-//! A bug whose files are all examined: its input is minimized, its folder completed, and it is handed
-//! over for the crash server.
+//! Completes a bug whose files are all examined: minimizes its input, completes its folder, and hands it over for the
+//! crash server.
 
 use std::collections::HashSet;
 use std::time::Duration;
@@ -16,7 +16,7 @@ use super::{TriageError, before, deliver, write};
 use ffuzz_disk::find;
 
 impl TriageWork {
-    /// Completes the folder of a bug, and hands it over.
+    /// Completes the folder of a bug and hands it over.
     pub(super) fn finish(&self, rerun: &mut Rerun, index: usize) -> Result<(), TriageError> {
         let bug = self.inside().report.bugs[index].clone();
         if bug.has_smaller_input() {
@@ -26,7 +26,7 @@ impl TriageWork {
         if self.delivery.is_some() && !bug.reported { self.report(index) } else { Ok(()) }
     }
 
-    /// Delivers a bug: as soon as it is known, with its first input.
+    /// Delivers a bug as soon as it is known, with its first input.
     pub(super) fn report(&self, index: usize) -> Result<(), TriageError> {
         let Some(delivery) = &self.delivery else { return Ok(()) };
         let (bug, files) = {
@@ -51,7 +51,7 @@ impl TriageWork {
         Ok(())
     }
 
-    /// A report that the server does not have yet gets the minimized input.
+    /// Adds the minimized input to a report that was not sent yet.
     fn improve(&self, index: usize) -> Result<(), TriageError> {
         let bug = self.inside().report.bugs[index].clone();
         let Some(delivery) = self.delivery.as_ref().filter(|_| bug.reported) else { return Ok(()) };
@@ -61,7 +61,7 @@ impl TriageWork {
         Ok(())
     }
 
-    /// Makes the input of a bug small.
+    /// Minimizes the input of a bug.
     fn complete(&self, rerun: &mut Rerun, index: usize) -> Result<(), TriageError> {
         let (bug, stacks, build) = {
             let inside = self.inside();
@@ -84,7 +84,7 @@ impl TriageWork {
                 let is_same = |key| stacks.contains(&hex(key));
                 let small = match self.options.minimize {
                     Duration::ZERO => Small { data, done: true },
-                    // Each try would take as long as a run may.
+                    // Each try would take the full timeout.
                     _ if bug.class == hang::CLASS => Small { data, done: true },
                     time => self.run_after(rerun, inputs.as_deref(), |rerun| {
                         minimize(rerun, build, &data, time, is_same, || self.goes_on())
@@ -96,9 +96,9 @@ impl TriageWork {
             Err(_) => None,
         };
         let mut inside = self.inside();
-        // Known after it is written: a full disk may have room again.
+        // Updated only after writing: a full disk may have room again.
         let mut known = inside.report.bugs[index].clone();
-        // What was left off is for another triage.
+        // Another triage continues an interrupted minimization.
         let is_done = small.as_ref().is_none_or(|small| small.done);
         known.minimized_from = is_done.then_some(bug.input_hash);
         known.minimized_before = bug.before;
@@ -109,7 +109,7 @@ impl TriageWork {
         Ok(())
     }
 
-    /// Marks the crashes that other tools need not deliver.
+    /// Marks crashes that other tools need not deliver.
     pub(super) fn mark(&self, inside: &mut WorkState) {
         if self.delivery.is_none() {
             return;
@@ -121,7 +121,7 @@ impl TriageWork {
             let good = match (&crash.bug, crash.state) {
                 (Some(bug), _) if reported.contains(bug) => true,
                 (_, FileOutcome::NoCrash) => false,
-                // While others use the cores that proves little.
+                // While others use the cores a timeout proves little.
                 (_, FileOutcome::TimesOut) if !self.options.beside => false,
                 _ => continue,
             };

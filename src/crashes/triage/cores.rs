@@ -1,4 +1,4 @@
-//! Core files: where the kernel puts them, and the one that a run has left.
+//! Core files: their location, and the one that a run has left.
 
 use std::collections::HashSet;
 use std::ffi::OsString;
@@ -9,10 +9,10 @@ use std::path::{Path, PathBuf};
 use miette::Diagnostic;
 
 const PATTERN: &str = "/proc/sys/kernel/core_pattern";
-/// The process id follows the name.
+/// Setting that appends the process id to the name.
 const NUMBERED: &str = "/proc/sys/kernel/core_uses_pid";
 
-/// Why there are none.
+/// Reasons why core files are unavailable.
 #[derive(Debug, thiserror::Error, Diagnostic)]
 pub enum CoreError {
     #[error("the kernel pipes core files to a program ({PATTERN} is {pattern:?})")]
@@ -26,16 +26,16 @@ pub enum CoreError {
     InTheWay { path: PathBuf },
 }
 
-/// The place of core files.
+/// Location of core files.
 #[derive(Debug)]
 pub struct Cores {
     folder: PathBuf,
-    /// Of their names.
+    /// Prefix of their names.
     start: OsString,
 }
 
 impl Cores {
-    /// As the kernel is set up, for processes that are started here.
+    /// Reads the kernel's settings, for processes started here.
     pub fn find() -> Result<Self, CoreError> {
         let read = |path| fs::read_to_string(path).unwrap_or_default();
         Self::of(read(PATTERN).trim_end(), read(NUMBERED).trim_end() == "1")
@@ -65,7 +65,7 @@ impl Cores {
         &self.folder
     }
 
-    /// Those that there are now.
+    /// Core files that exist now.
     pub(super) fn list(&self) -> HashSet<PathBuf> {
         let entries = fs::read_dir(&self.folder).into_iter().flatten().flatten();
         let is_one = |path: &PathBuf| {
@@ -75,7 +75,7 @@ impl Cores {
         entries.map(|entry| entry.path()).filter(is_one).collect()
     }
 
-    /// One that was not there before.
+    /// A core file that is not in `before`.
     pub(super) fn new_since(&self, before: &HashSet<PathBuf>) -> Option<Core> {
         self.list().into_iter().find(|path| !before.contains(path)).map(Core)
     }

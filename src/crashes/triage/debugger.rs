@@ -1,5 +1,4 @@
-//! Crash data in the form of gdb, for crashes that no sanitizer has spoken about: from gdb itself, or
-//! from a trace by ffuzz itself.
+//! Crash data in gdb's form, for crashes without a sanitizer report: from gdb itself, or from ffuzz's own trace.
 
 use std::ffi::OsString;
 use std::fmt::Write as _;
@@ -11,9 +10,9 @@ use super::helper::ask;
 use super::symbols::{Symbol, Symbolizer};
 pub(super) use ffuzz_sys::traced::FATAL;
 
-/// A debugger needs time before the target gets any.
+/// Time that a debugger needs before the target runs.
 pub(super) const DEBUGGER_START: Duration = Duration::from_secs(30);
-/// Commands for the account of a stopped process.
+/// gdb commands that describe a stopped process.
 const ACCOUNT: [&str; 3] = ["bt 128", "info registers", "x/2i $pc"];
 
 /// Signals by number, with gdb's names and texts.
@@ -36,13 +35,13 @@ pub fn signal_name(signal: i32) -> String {
     known.map_or_else(|| format!("SIG{signal}"), |(_, name, _)| (*name).to_owned())
 }
 
-/// The words before the target's command line that run it under gdb up to one of these signals.
+/// Command line prefix that runs the target under gdb up to one of these signals.
 pub(super) fn gdb_words(gdb: &Path, signals: &[i32]) -> Vec<OsString> {
     let names: Vec<String> = signals.iter().map(|signal| signal_name(*signal)).collect();
     let stop = format!("handle {} stop print nopass", names.join(" "));
     let run = [
         "set startup-with-shell off",
-        // Where the layout is fixed the crash may be another one.
+        // With a fixed layout the crash may differ.
         "set disable-randomization off",
         "handle all nostop noprint pass",
         &stop,
@@ -53,7 +52,7 @@ pub(super) fn gdb_words(gdb: &Path, signals: &[i32]) -> Vec<OsString> {
     words
 }
 
-/// Gdb's output about a core file of this program; None without output in time.
+/// gdb's output about a core file of this program; None if it is late.
 pub(super) fn of_core(gdb: &Path, program: &Path, core: &Path) -> Option<String> {
     let mut words = quiet(gdb, &[]);
     words.extend([program.into(), core.into()]);
@@ -61,7 +60,7 @@ pub(super) fn of_core(gdb: &Path, program: &Path, core: &Path) -> Option<String>
     gdb_part(&printed).map(str::to_owned)
 }
 
-/// gdb without questions and without files of others, to print its account after these commands.
+/// gdb without prompts and without auto-loaded files, which runs `commands` and describes the process.
 fn quiet(gdb: &Path, commands: &[&str]) -> Vec<OsString> {
     let early = ["set debuginfod enabled off", "set auto-load off"];
     let form = ["set pagination off", "set confirm off", "set width 0"];
@@ -72,8 +71,7 @@ fn quiet(gdb: &Path, commands: &[&str]) -> Vec<OsString> {
     words
 }
 
-/// gdb's own part of what was printed: from the line about the signal on. None if the signal did not
-/// come.
+/// gdb's own part of the output: from the line about the signal on. None if the signal did not occur.
 pub(super) fn gdb_part(printed: &str) -> Option<&str> {
     let frames = printed.find("\n#0 ")?;
     let marks = [" received signal SIG", "Program terminated with signal "];
@@ -82,7 +80,7 @@ pub(super) fn gdb_part(printed: &str) -> Option<&str> {
     Some(printed[start..].trim_end())
 }
 
-/// The same from a trace of the process by ffuzz itself.
+/// Crash data in gdb's form from ffuzz's own trace of the process.
 pub(super) fn self_made(trace: &StackTrace, symbolizer: Option<&Symbolizer>) -> String {
     let mut text = String::new();
     let words = SIGNALS.iter().find(|(number, ..)| *number == trace.signal);

@@ -1,5 +1,4 @@
-//! Bugs on their way to the crash server: each is put into the spool once, when its folder is complete,
-//! and goes to the server in the background.
+//! Delivery of bugs to the crash server: each is put into the spool once and sent in the background.
 
 use std::fs::{self, OpenOptions};
 use std::path::{Path, PathBuf};
@@ -16,22 +15,22 @@ use crate::collector::{
 };
 use crate::crash::{self, Output};
 
-/// Folder of the spool, in that of the report.
+/// Name of the spool in the folder of the report.
 const SPOOL: &str = "spool";
-/// FuzzManager's numbers: reduced, and not reduced yet.
+/// FuzzManager's qualities: reduced, and not reduced yet.
 const REDUCED: i64 = 0;
 const AS_FOUND: i64 = 5;
-/// Suffix of a crash's name, as other tools use it.
+/// Suffixes of marks beside a crash, as used by other tools.
 const SUBMITTED: &str = "submitted";
 const FAILED: &str = "failed";
 
-/// The spool that belongs to this folder of a report.
+/// Spool of a report's folder.
 #[must_use]
 pub(super) fn spool(folder: &Path) -> PathBuf {
     folder.join(SPOOL)
 }
 
-/// Reports that wait there.
+/// Number of waiting reports in the spool.
 #[must_use]
 pub(super) fn waiting(folder: &Path) -> u64 {
     Spool::waiting_in(&spool(folder)).unwrap_or(0) as u64
@@ -43,14 +42,14 @@ pub struct BugDelivery {
     spool: Spool,
     worker: Mutex<Option<DeliveryWorker>>,
     target: Target,
-    /// The target's arguments, as FuzzManager has them,
+    /// Arguments of the target, in FuzzManager's form.
     args: Vec<String>,
-    /// and the variables that were set for it.
+    /// Environment variables set for the target.
     env: Values,
 }
 
 impl BugDelivery {
-    /// `folder` is that of the report.
+    /// Starts the delivery; `folder` is that of the report.
     pub fn start(
         folder: &Path,
         settings: &Settings,
@@ -64,27 +63,27 @@ impl BugDelivery {
         Ok(Self { spool, worker: Mutex::new(Some(worker)), target, args, env })
     }
 
-    /// Takes over a bug.
+    /// Queues the report of a bug.
     pub(super) fn take(&self, report: &Report) -> Result<(), CollectorError> {
         self.spool.add(report)?;
         self.wake();
         Ok(())
     }
 
-    /// Takes over what is better than what it has of a bug, unless that was sent.
+    /// Replaces the waiting report of a bug by a better one, unless it was sent.
     pub(super) fn improve(&self, report: &Report) -> Result<(), CollectorError> {
         self.spool.improve(report)
     }
 
-    /// Another tool has marked this crash as delivered, before this spool was made.
+    /// True if another tool marked this crash as delivered before this spool existed.
     pub(super) fn was_delivered_before(&self, crash: &Path) -> bool {
         let changed = |path: &Path| fs::metadata(path).and_then(|data| data.modified()).ok();
         let marked = changed(&mark_of(crash, SUBMITTED));
-        // A file that was written later is another crash.
+        // A file written after its mark is another crash.
         marked >= changed(crash) && marked.is_some_and(|time| time < self.spool.began())
     }
 
-    /// Takes over what the campaign below `root` has reached since the last call; at the same place once.
+    /// Queues the records that the campaign below `root` has reached since the last call, once per place.
     pub(crate) fn take_records(
         &self,
         records: &mut Records,
@@ -128,7 +127,7 @@ impl BugDelivery {
         worker.iter().for_each(DeliveryWorker::wake);
     }
 
-    /// Of a bug whose folder is complete.
+    /// Report of a bug whose folder is complete.
     pub(super) fn report(&self, bug: &Bug, folder: &Path) -> Result<Report, CollectorError> {
         let text = |name: &str| {
             let bytes = fs::read(folder.join(name)).unwrap_or_default();
@@ -155,7 +154,7 @@ impl BugDelivery {
             let words = format!("{} inputs before it in the same process", bug.before);
             metadata.insert("needs".into(), words);
         }
-        // AFL's names hold parent, time, executions and mutation.
+        // AFL's names contain parent, time, executions and mutation.
         let file = input_file.file_name().unwrap_or_default();
         metadata.insert("file".into(), file.to_string_lossy().into_owned());
         Ok(Report {
@@ -173,24 +172,23 @@ impl BugDelivery {
         })
     }
 
-    /// How the delivery is doing; None once it is over.
+    /// State of the delivery; None once it has ended.
     pub(super) fn status(&self) -> Option<DeliveryStatus> {
         let worker = self.worker.lock().unwrap_or_else(PoisonError::into_inner);
         worker.as_ref().map(DeliveryWorker::status)
     }
 
-    /// Waits until all is delivered, at most so long.
+    /// Waits until everything is delivered, at most `patience`.
     pub fn finish(&self, patience: Duration) -> Option<DeliveryStatus> {
         let worker = self.worker.lock().unwrap_or_else(PoisonError::into_inner).take();
         worker.map(|worker| worker.finish(patience))
     }
 }
 
-/// Marks a crash file for other tools: its bug was handed over, or it cannot be. What could not be once
-/// may have crashed now.
+/// Marks a crash file for other tools: its bug was handed over, or could not be. A good mark replaces a bad one.
 pub(super) fn mark(crash: &Path, good: bool) {
     let path = mark_of(crash, if good { SUBMITTED } else { FAILED });
-    // A foreign folder may be read-only: the spool has the mark as well.
+    // A foreign folder may be read-only; the spool has the mark as well.
     let _ = OpenOptions::new().write(true).create_new(true).open(path);
     if good {
         let _ = fs::remove_file(mark_of(crash, FAILED));

@@ -1,4 +1,4 @@
-//! Driving a triage: the folders and files it is about, the lock of its folder, and its threads.
+//! Control of a triage: its folders and files, the lock of its folder, and its threads.
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -8,10 +8,10 @@ use ffuzz_disk::find;
 use ffuzz_exec::Scratch;
 use ffuzz_sys::file::{self, Locked};
 
-/// Held as long as a triage is at work in a folder.
+/// Lock file held while a triage works in a folder.
 const LOCK: &str = ".lock";
 
-/// All with crashes, and with hangs if they are wanted, that belong to the given folders.
+/// All folders with crashes (and hangs, if `hangs`) below `sources`.
 pub fn folders(sources: &[PathBuf], hangs: bool) -> Result<Vec<PathBuf>, TriageError> {
     let mut folders = Vec::new();
     for source in sources {
@@ -26,7 +26,7 @@ pub fn folders(sources: &[PathBuf], hangs: bool) -> Result<Vec<PathBuf>, TriageE
     Ok(folders)
 }
 
-/// The crashes in them.
+/// Crash files in `folders`.
 pub fn files(folders: &[PathBuf]) -> Result<Vec<PathBuf>, TriageError> {
     let mut files = Vec::new();
     for folder in folders {
@@ -39,7 +39,7 @@ fn unreadable(folder: &Path, source: std::io::Error) -> TriageError {
     TriageError::Folder { folder: folder.to_owned(), source }
 }
 
-/// Takes the folder for this process, as long as the value lives; None if another one has it.
+/// Locks the folder for this process until the value is dropped; None if another process has it.
 pub fn lock(folder: &Path) -> Result<Option<Locked>, TriageError> {
     create(folder)?;
     let owned = folder.to_owned();
@@ -54,8 +54,8 @@ pub fn lock(folder: &Path) -> Result<Option<Locked>, TriageError> {
     }
 }
 
-/// Does all work with a target for each file of `scratch`. `watch` shows how far it is until its second
-/// parameter says that all are done.
+/// Does all work, with one target for each entry of `scratch`. `watch` shows the progress until its parameter returns
+/// true: all threads have ended.
 pub fn run_all(
     work: &TriageWork,
     plan: &TriagePlan,

@@ -1,4 +1,4 @@
-//! A file that waits: run again, and put to the bug that it belongs to, which may be a new one.
+//! Examination of a waiting file: runs it again, and assigns it to its bug, which may be new.
 
 use std::hash::{Hash, Hasher};
 use std::path::Path;
@@ -41,7 +41,7 @@ impl TriageWork {
         self.note(rerun, path, &data, examined, before)
     }
 
-    /// Does something with runs of a process that got these inputs first.
+    /// Calls `act` with runs of a process that got `inputs` first.
     pub(super) fn run_after<T>(
         &self,
         rerun: &mut Rerun,
@@ -99,7 +99,7 @@ impl TriageWork {
         Ok(())
     }
 
-    /// The less urgent runs of a file: those for its rate, and those of one that did not crash.
+    /// Makes the less urgent runs of a file: those for its crash rate, and those of a file that did not crash.
     pub(super) fn count(&self, rerun: &mut Rerun, path: &Path) -> Result<(), TriageError> {
         let Some(crash) = self.inside().crash(&self.shown(path)).cloned() else { return Ok(()) };
         let data = read(path).unwrap_or_default();
@@ -109,7 +109,7 @@ impl TriageWork {
         if crash.state == FileOutcome::NoCrash {
             let mut examined = rerun.examine_rare(&data)?;
             examined.runs += crash.runs;
-            // Another run of an unchanged one would give the same result.
+            // More runs of an unchanged file would give the same result.
             examined.runs = examined.runs.max(RARE_RUNS);
             return self.note(rerun, path, &data, examined, 0);
         }
@@ -143,7 +143,7 @@ impl TriageWork {
             if inside.report.stacks.contains_key(&key) {
                 return Ok(());
             }
-            // Other threads need not examine it as well.
+            // Keeps other threads from examining it as well.
             inside.report.stacks.insert(key.clone(), String::new());
         }
         let seen = rerun.look_again(data, quick).and_then(|shown| {
@@ -174,7 +174,7 @@ impl TriageWork {
         Ok(())
     }
 
-    /// Writes its folder first: a bug without a folder is not in the report.
+    /// Adds a bug. Writes its folder first: every bug in the report has a folder.
     fn new_bug(
         &self,
         inside: &mut WorkState,
@@ -208,13 +208,13 @@ impl TriageWork {
         inside.groups.add(&bug);
         let id = bug.id.clone();
         inside.report.bugs.push(bug);
-        // A reader may wait for the number of bugs.
+        // Saves the report soon: a reader may wait for the number of bugs.
         inside.saved = Instant::now().checked_sub(SAVE).unwrap_or(inside.saved);
         Ok(id)
     }
 }
 
-/// As much of a file as a target gets.
+/// Reads a file up to the maximum size of an input.
 pub(super) fn read(path: &Path) -> std::io::Result<Vec<u8>> {
     file::read(path, MAX_INPUT as u64)
 }

@@ -1,5 +1,5 @@
-//! A triage that stays beside a campaign and takes each crash that comes. The campaign sends messages through
-//! standard input; its end is ours.
+//! A triage that runs beside a campaign and processes each new crash. The campaign sends messages through standard
+//! input; when it ends, so does the triage.
 
 use std::collections::HashSet;
 use std::io::{self, Read};
@@ -19,13 +19,13 @@ use ffuzz_sys::remedy::Remedy;
 use ffuzz_sys::stdio;
 use ffuzz_sys::watch::Watch;
 
-/// Between two listings of all folders: some file systems do not notify of changes.
+/// Interval of full listings: some file systems do not notify of changes.
 const RELIST: Duration = Duration::from_secs(5);
-/// A crash seldom comes alone.
+/// Delay after a change, because crashes often come together.
 const BURST: Duration = Duration::from_millis(100);
-/// Between two attempts when something cannot be written, or another triage is at work.
+/// Interval of retries when a write fails or another triage holds the lock.
 const RETRY: Duration = Duration::from_secs(2);
-/// Between two looks whether the work is done.
+/// Interval of checks for the end of the work.
 const LOOK: Duration = Duration::from_millis(10);
 
 /// A message of the campaign.
@@ -36,17 +36,16 @@ enum CampaignMessage {
     Gone,
 }
 
-/// What the caller does for a triage that follows a campaign.
+/// Callbacks of a triage that follows a campaign.
 #[derive(Clone, Copy)]
 pub struct FollowCallbacks {
     /// Shows a line to the user.
     pub print: fn(&str),
-    /// Ends the process, although a run is under way.
+    /// Ends the process, even during a run.
     pub exit: fn() -> !,
 }
 
-/// Waits for the lock of a folder: another instance of the same campaign may have a triage already. None:
-/// the campaign has ended.
+/// Waits for the lock of a folder, which a triage of another instance may hold. None: the campaign has ended.
 pub fn wait_for_lock(folder: &Path) -> Result<Option<Locked>, TriageError> {
     loop {
         match lock(folder)? {
@@ -57,7 +56,7 @@ pub fn wait_for_lock(folder: &Path) -> Result<Option<Locked>, TriageError> {
     }
 }
 
-/// Triages what comes into the folders of `sources`, until the campaign ends.
+/// Triages new files in the folders of `sources` until the campaign ends.
 pub fn follow(
     plan: &TriagePlan,
     work: &TriageWork,
@@ -94,7 +93,7 @@ pub fn follow(
     Ok(())
 }
 
-/// Without waiting for the run under way, which ends with us.
+/// Exits without waiting for the current run, which ends with this process.
 fn exit_early(work: &TriageWork, scratch: &Scratch, callbacks: FollowCallbacks) -> ! {
     let _ = work.save();
     if let Some(trouble) = work.delivery_trouble() {
@@ -104,7 +103,7 @@ fn exit_early(work: &TriageWork, scratch: &Scratch, callbacks: FollowCallbacks) 
     (callbacks.exit)()
 }
 
-/// Works as long as there is something to do or to come.
+/// Works until nothing is left and no more can come.
 fn do_work(
     plan: &TriagePlan,
     work: &TriageWork,
@@ -135,7 +134,7 @@ fn do_work(
     }
 }
 
-/// What lies there now, and what was said of it.
+/// Lists the current folders and files; warns once about each problem.
 struct FolderScan<'a> {
     sources: &'a [PathBuf],
     hangs: bool,
@@ -163,7 +162,7 @@ impl<'a> FolderScan<'a> {
         folders.iter().flat_map(|folder| self.seen(folder, find::files(folder))).collect()
     }
 
-    /// One folder that cannot be read does not hide the others.
+    /// Warns about an unreadable folder and returns no entries for it, so that others are still read.
     fn seen(&mut self, folder: &Path, found: io::Result<Vec<PathBuf>>) -> Vec<PathBuf> {
         found.unwrap_or_else(|error| {
             let cause = format!("cannot read the folder {}: {error}", folder.display());
@@ -172,7 +171,7 @@ impl<'a> FolderScan<'a> {
         })
     }
 
-    /// Once.
+    /// Prints a warning once.
     fn warn_once(&mut self, text: String) {
         if !self.reported.contains(&text) {
             (self.print)(&format!("[!] {text}"));
@@ -181,7 +180,7 @@ impl<'a> FolderScan<'a> {
     }
 }
 
-/// Hands on what comes, until the campaign sends a message or the work has ended by itself.
+/// Queues new files until the campaign sends a message or the work ends.
 fn follow_folders(
     scan: &mut FolderScan<'_>,
     work: &TriageWork,
@@ -191,7 +190,7 @@ fn follow_folders(
     let watch = Watch::new();
     let mut watched: Vec<PathBuf> = Vec::new();
     loop {
-        // Watched first, then listed: nothing is missed in between.
+        // Watches before listing, so that nothing is missed in between.
         let found = scan.folders();
         for folder in scan.sources.iter().chain(&found) {
             if !watched.contains(folder)
@@ -203,7 +202,7 @@ fn follow_folders(
         }
         work.add(scan.files(&found));
         if let Err(error) = work.deliver_records(records) {
-            // A disk that is full may have room again.
+            // A full disk may have room again.
             scan.warn_once(format!("{error}; trying again ({})", error.remedy()));
         }
         if let Some(trouble) = work.delivery_trouble() {
@@ -227,7 +226,7 @@ fn follow_folders(
     }
 }
 
-/// Waits for a message of the campaign, or for a change of a folder, at most this long.
+/// Waits for a message of the campaign or a change of a folder, at most `most`.
 fn wait_for_message(changes: Option<BorrowedFd<'_>>, most: Duration) -> CampaignMessage {
     let Ok(mut stdin) = stdio::input() else { return CampaignMessage::Gone };
     let mut fds = vec![PollFd::new(stdin.as_fd(), PollFlags::POLLIN)];

@@ -1,5 +1,5 @@
-//! The process next to a campaign that triages its crashes: started with the first of them, at the
-//! lowest priority, and ended with the campaign, however that ends.
+//! Process beside a campaign that triages its crashes: started with the first one, at the lowest priority, and ended
+//! with the campaign.
 
 use std::fs::{self, File};
 use std::io::{self, Read, Seek, SeekFrom, Write};
@@ -20,43 +20,43 @@ const LOOK: Duration = Duration::from_secs(1);
 const WAIT: Duration = Duration::from_millis(5);
 /// Time limit for a process that must end immediately.
 const STOP_GRACE: Duration = Duration::from_secs(2);
-/// What the user can do instead of waiting.
+/// Remedy for the user.
 const REMEDY: &str = "the fuzzer tries again; by hand: `ffuzz-triage -o OUT`";
-/// File for its output, in the folder of the report.
+/// Log file of its output, in the folder of the report.
 const LOG: &str = "log";
-/// The word on its standard input that requests its end, before a number of milliseconds; the end of the
-/// input means that its parent is gone.
+/// Message on its standard input that requests its end, followed by a number of milliseconds; the end of the input
+/// means that its parent has ended.
 pub const FINISH: &str = "finish ";
 
 /// Owns the process.
 #[derive(Debug)]
 pub struct Follower {
     options: TriageOptions,
-    /// Those of the campaign before it was bound to one.
+    /// Cores of the campaign before it was bound to one.
     cores: Vec<usize>,
     child: Option<Child>,
     started: bool,
-    /// The last start,
+    /// Time of the last start.
     since: Instant,
-    /// the ends that came soon after one,
+    /// Ends soon after a start.
     restarts: Restarts,
-    /// and when the next one is to be.
+    /// Time of the next start.
     due: Option<Instant>,
-    /// Position in the log at which this run begins.
+    /// Position in the log where this run begins.
     log_start: u64,
     looked: Option<Instant>,
-    /// When the report that was read last was written.
+    /// Modification time of the report read last.
     written: Option<SystemTime>,
     bugs: Option<u64>,
-    /// What it has left, once it has ended.
+    /// Undelivered reports, once it has ended.
     undelivered: Option<Undelivered>,
-    /// Lines of its log, each once.
+    /// Lines already reported.
     reported: Vec<String>,
     notes: Vec<String>,
 }
 
 impl Follower {
-    /// Nothing is started yet. To be called before this process is bound to a core.
+    /// Starts no process yet. Call it before this process is bound to a core.
     #[must_use]
     pub fn new(options: TriageOptions) -> Self {
         Self {
@@ -77,7 +77,7 @@ impl Follower {
         }
     }
 
-    /// There is a crash. The process is started once, and again if it ends.
+    /// Starts the process at the first call; restarted if it ends.
     pub fn start(&mut self) {
         if !std::mem::replace(&mut self.started, true) {
             self.start_now();
@@ -88,12 +88,12 @@ impl Follower {
         (self.since, self.due) = (Instant::now(), None);
         match self.spawn() {
             Ok(child) => self.child = Some(child),
-            // A disk that is full may have room again.
+            // A full disk may have room again.
             Err(error) => self.start_later(format!("crashes are not triaged: {error}; {REMEDY}")),
         }
     }
 
-    /// The cause is reported once.
+    /// Schedules a restart and reports the cause once.
     fn start_later(&mut self, cause: String) {
         if self.since.elapsed() >= Restarts::A_WHILE {
             self.restarts.reset();
@@ -112,8 +112,8 @@ impl Follower {
         }
     }
 
-    /// Sets the number of crashes and hangs, those of an earlier campaign included. To be called at the
-    /// beginning as well.
+    /// Starts the process if there are crashes, or hangs that are triaged, including those of an earlier campaign, or
+    /// if records are to be delivered. Call it at the beginning as well.
     pub fn start_for(&mut self, crashes: u64, hangs: u64) {
         if crashes > 0 || (self.options.hangs && hangs > 0) || self.options.records {
             self.start();
@@ -122,7 +122,7 @@ impl Follower {
 
     fn spawn(&mut self) -> io::Result<Child> {
         super::create(&self.options.folder).map_err(io::Error::other)?;
-        // That of another instance may write there as well.
+        // The process of another instance may append to it as well.
         let log = File::options().append(true).create(true).open(self.options.folder.join(LOG))?;
         self.log_start = log.metadata()?.len();
         let mut command = Command::new(&self.options.argv[0]);
@@ -159,10 +159,10 @@ impl Follower {
         }
     }
 
-    /// Forwards its messages to the user.
+    /// Forwards new lines of its log to the user.
     fn listen(&mut self, log: &Path) {
         let said = read_from(log, self.log_start).unwrap_or_default();
-        // The last line may not be complete yet.
+        // The last line may be incomplete.
         let end = said.iter().rposition(|byte| *byte == b'\n').unwrap_or(0);
         for line in String::from_utf8_lossy(&said[..end]).lines() {
             if !self.reported.iter().any(|other| other == line) {
@@ -178,7 +178,7 @@ impl Follower {
         std::mem::take(&mut self.notes)
     }
 
-    /// Lets it finish what waits, within this time, and ends it.
+    /// Lets it finish the waiting work within `patience`, then ends it.
     pub fn finish(&mut self, patience: Duration) {
         if let Some(mut child) = self.child.take() {
             let sent = child.stdin.as_mut().map(|line| {
@@ -195,8 +195,7 @@ impl Follower {
         }
     }
 
-    /// Reports that the crash server does not have, once the process has ended; None if there are none,
-    /// or if there is no server to report to.
+    /// Reports that were not delivered, once the process has ended; None if there are none or no server is set.
     #[must_use]
     pub fn undelivered(&self) -> Option<Undelivered> {
         self.undelivered.clone()
@@ -243,7 +242,7 @@ fn wait(child: &mut Child, most: Duration) -> bool {
     false
 }
 
-/// The end of its input is the request to end.
+/// Ends the process by closing its input, and kills it after a grace time.
 fn end(mut child: Child) {
     drop(child.stdin.take());
     if !wait(&mut child, STOP_GRACE) {

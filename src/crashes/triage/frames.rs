@@ -1,5 +1,5 @@
-//! From a stopped process to its frames: unwinding by the tables that the compiler left in
-//! the program (`.eh_frame`), and the modules in which the addresses lie.
+//! Frames of a stopped process: unwinding by the compiler's tables in the program (`.eh_frame`), and the modules that
+//! contain the addresses.
 
 use std::collections::HashMap;
 use std::fs;
@@ -13,12 +13,12 @@ use object::{Object, ObjectSection, ObjectSegment, SegmentFlags};
 
 use ffuzz_sys::traced::TraceStop;
 
-/// Number of innermost frames that are read: an endless recursion has tens of thousands.
+/// Maximum number of innermost frames read: an endless recursion has tens of thousands.
 const MOST: usize = 128;
-/// Larger files are no programs. Devices have no end: a target may map any file as code.
+/// Maximum size of a program file. Devices have no end, and a target may map any file as code.
 pub(super) const LARGEST: u64 = 1 << 30;
 
-/// What was seen in the moment of a signal.
+/// State of a process at a signal.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub(super) struct StackTrace {
     pub(super) signal: i32,
@@ -26,7 +26,7 @@ pub(super) struct StackTrace {
     pub(super) registers: Vec<(&'static str, u64)>,
     /// The innermost first.
     pub(super) frames: Vec<CodeAddress>,
-    /// The instruction if it is one by which a sanitizer's check traps, in the form of debuggers.
+    /// Trapping instruction of a sanitizer's check, in a debugger's notation.
     pub(super) trap: Option<String>,
 }
 
@@ -34,8 +34,7 @@ pub(super) struct StackTrace {
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub(super) struct CodeAddress {
     pub(super) address: u64,
-    /// The file, and the address as the file has it, inside of the call's instruction; None for code
-    /// that is in no file.
+    /// File, and address in the file, within the call instruction; None for code outside files.
     pub(super) place: Option<(PathBuf, u64)>,
 }
 
@@ -48,13 +47,13 @@ pub(super) struct Modules {
 #[derive(Debug)]
 struct CodeFile {
     sections: HashMap<&'static str, (Range<u64>, Arc<[u8]>)>,
-    /// Of each segment with code: place in the file, address. Segments may share a page of the file.
+    /// Segments with code: range in the file, and address. Segments may share a page of the file.
     segments: Vec<(Range<u64>, u64)>,
-    /// Calls of functions of other files.
+    /// Stubs that call functions of other files.
     stubs: Vec<Range<u64>>,
 }
 
-/// Sections by which frames are found.
+/// Sections needed to find frames.
 const SECTIONS: [&str; 3] = [".text", ".eh_frame", ".eh_frame_hdr"];
 
 fn is_stubs(section: &str) -> bool {
@@ -92,14 +91,14 @@ impl CodeFile {
         Some(Self { sections, segments, stubs })
     }
 
-    /// The address of what stands in the file there, unless it only leads to another file.
+    /// Address of the code at a file offset; None for a stub.
     fn address(&self, offset: u64) -> Option<u64> {
         let found = self.segments.iter().find(|(range, _)| range.contains(&offset));
         let address = found.map(|(range, address)| address + (offset - range.start))?;
         (!self.stubs.iter().any(|stubs| stubs.contains(&address))).then_some(address)
     }
 
-    /// What is added to the file's addresses where its part from `offset` on is mapped at `start`.
+    /// Difference between memory and file addresses if the part from `offset` on is mapped at `start`.
     fn bias(&self, start: u64, offset: u64) -> u64 {
         let holds = |range: &Range<u64>| {
             range.contains(&offset) || (range.start & !0xfff..range.end).contains(&offset)
@@ -133,7 +132,7 @@ struct Mapped {
 }
 
 impl Modules {
-    /// What a stopped process shows.
+    /// Trace of a stopped process.
     pub(super) fn trace(&mut self, stop: &TraceStop) -> StackTrace {
         let mapped = self.mapped(&stop.maps());
         let frames = unwind(stop, &mapped).into_iter().map(|address| {
@@ -152,7 +151,7 @@ impl Modules {
         }
     }
 
-    /// The address of code that stands in a file there, unless it only calls a function of another file.
+    /// Address of the code at a file offset; None for a stub that calls another file.
     pub(super) fn address(&mut self, path: &Path, offset: u64) -> Option<u64> {
         self.file(path)?.address(offset)
     }
@@ -174,7 +173,7 @@ impl Modules {
     }
 }
 
-/// `START-END r-xp OFFSET DEV INODE PATH` of executable code from a file.
+/// Parses `START-END r-xp OFFSET DEV INODE PATH` of executable code from a file.
 fn code_mapping(line: &str) -> Option<(Range<u64>, u64, &str)> {
     let mut words = line.split_ascii_whitespace();
     let (start, end) = words.next()?.split_once('-')?;
@@ -185,7 +184,7 @@ fn code_mapping(line: &str) -> Option<(Range<u64>, u64, &str)> {
     Some((number(start)?..number(end)?, offset, path))
 }
 
-/// `ud1 N(%eax),%eax`: clang's trap with the number of the check.
+/// Decodes `ud1 N(%eax),%eax`: clang's trap with the number of the check.
 #[cfg(target_arch = "x86_64")]
 fn trap(stop: &TraceStop) -> Option<String> {
     let bytes = stop.word(stop.register("rip"))?.to_le_bytes();
@@ -196,7 +195,7 @@ fn trap(stop: &TraceStop) -> Option<String> {
     }
 }
 
-/// `brk`, whose number is that of the check.
+/// Decodes `brk`, whose operand contains the number of the check.
 #[cfg(target_arch = "aarch64")]
 fn trap(stop: &TraceStop) -> Option<String> {
     let code = stop.word(stop.register("pc"))? as u32;

@@ -1,5 +1,5 @@
-//! Which crashes are the same, and what the bug that they are is called. Both come from the crash's
-//! identity alone: a bug has one name in every campaign, on every machine and with every compiler.
+//! Groups equal crashes and names their bug. Both depend only on the crash's identity: a bug has one name in every
+//! campaign, on every machine and with every compiler.
 
 use std::path::Path;
 
@@ -10,36 +10,35 @@ use super::report::{Bug, hex};
 use super::seen::Seen;
 use crate::crash::{Identity, SignatureOptions, beyond, is_machinery, is_of_system};
 
-/// Changes when the same crash gets another identity.
+/// Version of the identity; changes when a crash would get another one.
 pub const IDENTITY: u32 = 4;
-/// Bits of an address that are the same in each process.
+/// Bits of an address that are equal in each process.
 const IN_PAGE: u64 = 0xfff;
-/// Longest name of a folder, without the hash.
+/// Longest folder name, without the hash.
 const NAME: usize = 48;
 
-/// The bugs known so far, as far as they are needed to compare a crash with them: name and
-/// hash.
+/// Known bugs: name and hash of each.
 #[derive(Debug, Default)]
 pub(super) struct Groups {
     known: Vec<(String, u64)>,
 }
 
 impl Groups {
-    /// Those of an earlier report.
+    /// Bugs of an earlier report.
     #[must_use]
     pub(super) fn of(bugs: &[Bug]) -> Self {
         let hash = |bug: &Bug| u64::from_str_radix(&bug.stack_hash, 16).unwrap_or_default();
         Self { known: bugs.iter().map(|bug| (bug.id.clone(), hash(bug))).collect() }
     }
 
-    /// The bug that a crash belongs to.
+    /// Bug of a crash, if known.
     #[must_use]
     pub(super) fn find(&self, seen: &Seen) -> Option<&str> {
         let hash = identity(seen).hash();
         self.known.iter().find(|(_, known)| *known == hash).map(|(id, _)| id.as_str())
     }
 
-    /// The bug of a crash that belongs to none.
+    /// New bug for a crash.
     pub(super) fn describe(&self, seen: &Seen) -> Bug {
         let (info, identity) = (&seen.info, identity(seen));
         let signature = beyond::signature(info, SignatureOptions::default());
@@ -65,7 +64,7 @@ impl Groups {
         }
     }
 
-    /// From now on crashes may belong to it.
+    /// Adds a bug, to which crashes can belong from now on.
     pub(super) fn add(&mut self, bug: &Bug) {
         self.known.extend(Self::of(std::slice::from_ref(bug)).known);
     }
@@ -90,7 +89,7 @@ impl Groups {
     }
 }
 
-/// Of a crash; for functions without a name, their places in the program's files.
+/// Identity of a crash; unnamed functions are replaced by their places in the program's files.
 fn identity(seen: &Seen) -> Identity {
     let ending = if seen.is_hang { hang::CLASS.to_owned() } else { signal_name(seen.signal()) };
     let identity = seen.info.identity(&ending);
@@ -100,7 +99,7 @@ fn identity(seen: &Seen) -> Identity {
     identity.at(own_places(seen))
 }
 
-/// Places of the frames that belong to the program, in its files.
+/// Places of the program's own frames in its files.
 fn own_places(seen: &Seen) -> impl Iterator<Item = String> {
     let places = seen.trace.iter().flat_map(|trace| &trace.frames);
     let places = places.filter_map(|frame| frame.place.as_ref());
@@ -113,7 +112,7 @@ fn in_file(path: &Path, at: u64) -> String {
     format!("{}+{at:#x}", path.file_name().unwrap_or_default().to_string_lossy())
 }
 
-/// The stacks for people, the crash's own first: a frame without a name is shown by its place.
+/// Stacks for display, the crash's own first; a frame without a name is shown by its place.
 pub(super) fn stacks(seen: &Seen) -> Vec<Vec<String>> {
     let names = frames(seen);
     seen.info.stacks().into_iter().map(|range| names[range].to_vec()).collect()
@@ -124,7 +123,7 @@ fn frames(seen: &Seen) -> Vec<String> {
     let Some(trace) = &seen.trace else { return names };
     let mut frames = trace.frames.iter();
     for (number, address) in seen.output.crash_data.lines().filter_map(unnamed) {
-        // A debugger's run has other addresses, but for the place in a page.
+        // A debugger's run has other addresses except for the offset in a page.
         let is_same = |frame: &&CodeAddress| frame.address & IN_PAGE == address & IN_PAGE;
         let frame = frames.clone().find(is_same);
         if frame.is_some() {
@@ -166,7 +165,7 @@ fn title(seen: &Seen, class: &str) -> String {
     }
 }
 
-/// A function of the C library or of a runtime says nothing about the bug.
+/// Replaces a function of the C library or of a runtime, which says nothing about the bug, by the program's own.
 fn at_own_function(text: String, seen: &Seen) -> String {
     let info = &seen.info;
     let own = info.own_function().map(str::to_owned).or_else(|| own_places(seen).next());
@@ -178,7 +177,7 @@ fn at_own_function(text: String, seen: &Seen) -> String {
     }
 }
 
-/// ASan reports an address for some signals, which differs with each run.
+/// Removes the address that ASan reports for some signals, which differs in each run.
 fn without_address(text: &str) -> String {
     const WORDS: &str = " on unknown address 0x";
     let Some((head, rest)) = text.split_once(WORDS) else { return text.to_owned() };
@@ -203,7 +202,7 @@ fn place(seen: &Seen) -> Option<String> {
         .find(|place| !["/usr/", "/build/", "/rustc/"].iter().any(|start| place.starts_with(start)))
 }
 
-/// The last word of a frame, if it is a place in a source: `FILE:LINE`, or `FILE:LINE:COLUMN`.
+/// Source place at the end of a frame: `FILE:LINE`, or `FILE:LINE:COLUMN`.
 fn source(line: &str) -> Option<String> {
     let line = line.split(" (BuildId:").next()?;
     let word = line.rsplit(' ').next()?;

@@ -1,20 +1,19 @@
-//! Where a program hangs: the innermost function that is in every one of several samples of its stack.
+//! Location of a hang: the innermost function common to several samples of the stack.
 //!
-//! What that function calls differs between samples, and what calls it is the same, so it is the one
-//! with the loop. Its name distinguishes hangs.
+//! Its callees differ between samples and its callers do not, so it contains the loop. Its name identifies the hang.
 //!
-//! A hang costs one run: the process is untraced until its time is up, then inspected (`sys::traced`).
+//! A hang costs one run: the process runs untraced until the timeout, then is inspected (`sys::traced`).
 
 use super::frames::{CodeAddress, StackTrace};
 use super::symbols::Symbolizer;
 use crate::crash::canonical;
 
-/// The form that FuzzManager and its clients have agreed upon for what is no crash.
+/// Prefix used by FuzzManager and its clients for bugs without a crash.
 pub(super) const NON_CRASH: &str = "[Non-crash bug] ";
-/// Of the bug.
+/// Class of the bug.
 pub(super) const CLASS: &str = "hang";
 
-/// The line for the server: the same for the same hang.
+/// Line for the server, equal for equal hangs.
 pub(super) fn line(looks: &[StackTrace], symbolizer: Option<&Symbolizer>) -> String {
     match function(looks, symbolizer) {
         Some(name) => format!("{NON_CRASH}{CLASS} in {name}"),
@@ -33,18 +32,18 @@ fn function(looks: &[StackTrace], symbolizer: Option<&Symbolizer>) -> Option<Str
         names.map(|(name, frame)| name.filter(|_| !is_c_library(frame))).collect()
     };
     let stacks: Vec<Vec<Option<String>>> = looks.iter().map(stack).collect();
-    // The same in every spelling.
+    // Independent of the spelling.
     innermost_of_all(&stacks).map(|name| canonical(&name))
 }
 
-/// A wait in a system call is inside of these libraries; its caller matters.
+/// True inside the C library, where system calls wait: the caller matters.
 fn is_c_library(frame: &CodeAddress) -> bool {
     let Some((path, _)) = &frame.place else { return false };
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     ["libc.", "libc-", "libpthread", "ld-"].iter().any(|start| name.starts_with(start))
 }
 
-/// Stacks have their innermost function first.
+/// Innermost named function in the common part of the stacks, which list it first.
 fn innermost_of_all(stacks: &[Vec<Option<String>>]) -> Option<String> {
     let (first, others) = stacks.split_first()?;
     let is_common = |depth: &usize| {

@@ -8,10 +8,10 @@ use std::time::Duration;
 use ffuzz_sys::listen::Listener;
 use ffuzz_sys::process::{Launch, launch};
 
-/// Number of first bytes, and of last bytes, that are kept of an answer.
+/// Number of bytes kept from the beginning and from the end of an answer.
 const PART: usize = 1 << 20;
 
-/// What a program prints; None if it has not ended in time.
+/// Output of a program; None on timeout.
 pub(super) fn ask(argv: &[OsString], patience: Duration) -> io::Result<Option<String>> {
     let mut listener = Listener::new(PART)?;
     let mut process = launch(Launch {

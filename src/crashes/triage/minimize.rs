@@ -1,4 +1,4 @@
-//! Making the input of a bug small: as `tmin` does, with the condition that the crash stays the same.
+//! Minimizes the input of a bug like `tmin`, on condition that the crash stays the same.
 
 use std::num::NonZeroUsize;
 use std::time::{Duration, Instant};
@@ -8,10 +8,10 @@ use super::seen::Build;
 use ffuzz_engine::minimize::tmin::Tmin;
 use ffuzz_exec::TargetError;
 
-/// What was made of an input.
+/// Result of a minimization.
 pub(super) struct Small {
     pub(super) data: Vec<u8>,
-    /// It was not interrupted.
+    /// False if it was interrupted.
     pub(super) done: bool,
 }
 

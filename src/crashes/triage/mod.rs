@@ -1,5 +1,5 @@
-//! From crash files to bugs: each crash is run again, grouped with those that are the same, minimized
-//! and written down. Nothing is written into `crashes/`.
+//! From crash files to bugs: runs each crash again, groups equal ones, minimizes and reports them. Writes nothing into
+//! `crashes/`.
 
 mod before;
 mod complete;
@@ -58,7 +58,7 @@ use ffuzz_mutators::CustomError;
 /// Name of the folder in an output folder.
 pub const FOLDER: &str = "triage";
 
-/// What ends a triage.
+/// Error that ends a triage.
 #[derive(Debug, thiserror::Error, Diagnostic)]
 pub enum TriageError {
     #[error(transparent)]

@@ -1,5 +1,5 @@
-//! A sanitizer's report that has only addresses, with the names of a symbolizer: for a crash that does not
-//! come again in a run with names.
+//! Adds names from a symbolizer to a sanitizer's report with addresses only, for a crash that does not reproduce in a
+//! run with names.
 
 use std::fmt::Write as _;
 
@@ -13,7 +13,7 @@ struct RawFrame<'a> {
     offset: u64,
 }
 
-/// None if no name is found.
+/// Report with names; None if no name is found.
 pub(super) fn report(text: &str, symbolizer: &Symbolizer) -> Option<String> {
     let raw: Vec<RawFrame<'_>> = text.lines().filter_map(frame).collect();
     let places: Vec<CodeAddress> = raw.iter().map(RawFrame::place).collect();
@@ -22,7 +22,7 @@ pub(super) fn report(text: &str, symbolizer: &Symbolizer) -> Option<String> {
     is_named.then(|| with_names(text, &symbols))
 }
 
-/// `symbols`: of each frame in turn.
+/// Inserts the names. `symbols`: those of each frame in order.
 fn with_names(text: &str, symbols: &[Vec<Symbol>]) -> String {
     let (mut named, mut number) = (String::new(), 0);
     let mut symbols = symbols.iter();

@@ -1,11 +1,11 @@
-//! Paths in the report: JSON is UTF-8, names of files need not be.
+//! Paths in the report: JSON is UTF-8, file names need not be.
 
 use std::ffi::OsString;
 use std::fmt::Write as _;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 
-/// As it is; a byte that is no UTF-8 becomes `\xNN`, a backslash two of them.
+/// Encodes a path: an invalid byte becomes `\xNN`, a backslash is doubled.
 pub(super) fn to_text(path: &Path) -> String {
     let mut text = String::new();
     for chunk in path.as_os_str().as_bytes().utf8_chunks() {
@@ -17,7 +17,7 @@ pub(super) fn to_text(path: &Path) -> String {
     text
 }
 
-/// The path that became this text.
+/// Decodes a path.
 pub(super) fn from_text(text: &str) -> PathBuf {
     let (mut bytes, mut rest) = (Vec::new(), text);
     while let Some((before, after)) = rest.split_once('\\') {

@@ -1,4 +1,4 @@
-//! What a triage needs before its first run: the programs, how they are run, what is written where.
+//! Preparation of a triage: programs, their options, output places.
 
 use std::ffi::{OsStr, OsString};
 use std::fs;
@@ -21,15 +21,15 @@ use ffuzz_exec::{Fresh, Scratch, Setup, TargetError, binary};
 use ffuzz_mutators::Mutators;
 use ffuzz_sys::affinity;
 
-/// A symbolizer may take ten times as long as a run: both are slower for a large program. It reads a
-/// file in any case, and nobody waits longer for names.
+/// Bounds of the symbolizer's time limit, which is ten times that of a run: both are slower for a large program. It
+/// always has to read a file, and the user should not wait longer for names.
 const LEAST_PATIENCE: Duration = Duration::from_secs(5);
 const MOST_PATIENCE: Duration = Duration::from_secs(60);
 
-/// What the user asks for.
+/// User options.
 #[derive(Clone, Debug)]
 pub struct PlanOptions {
-    /// With the path of its program.
+    /// The target, with the path of its program.
     pub target: TargetOptions,
     /// The sanitizer build: a program for the same command line.
     pub sanitizer: Option<OsString>,
@@ -37,19 +37,19 @@ pub struct PlanOptions {
     pub mutators: CustomOptions,
     /// The output folder.
     pub root: PathBuf,
-    /// Of each crash.
+    /// Number of runs of each crash.
     pub runs: u32,
-    /// Of a run.
+    /// Timeout of a run.
     pub timeout: Duration,
-    /// Longest time for one input; zero: not at all.
+    /// Time limit for minimizing one input; zero: off.
     pub minimize: Duration,
-    /// A run that takes too long is a bug, too.
+    /// Counts a run that takes too long as a bug.
     pub hangs: bool,
-    /// A campaign runs, and has priority.
+    /// True beside a running campaign, which has priority.
     pub beside: bool,
     /// Extension of the input's file.
     pub extension: Option<String>,
-    /// Bugs are delivered to the server that these and the user's files name.
+    /// Settings that override the user's files about the crash server; None: no delivery.
     pub server: Option<Values>,
 }
 
@@ -68,7 +68,7 @@ impl TriagePlan {
     /// Finds the programs and the tools.
     pub fn new(options: PlanOptions, environment: &Environment) -> Result<Self, TriageError> {
         let mut target = options.target;
-        // No fork server is asked for.
+        // Needs no fork server.
         target.non_instrumented = true;
         let sanitizer =
             options.sanitizer.map(|binary| for_program(&target, &binary)).transpose()?;
@@ -101,7 +101,7 @@ impl TriagePlan {
         })
     }
 
-    /// The work, and who delivers its bugs, if somebody is to. `warn` gets what is wrong with settings.
+    /// Creates the work, with delivery of its bugs if a server is set. `warn` gets warnings about settings.
     pub fn work(
         &self,
         environment: &Environment,
@@ -150,7 +150,7 @@ impl TriagePlan {
         TriageWork::new(self.options.clone(), report, TriageReport::load(&self.options.folder))
     }
 
-    /// Everything that decides what a run shows.
+    /// Hash of everything that affects the result of a run.
     fn fingerprint(&self) -> u64 {
         let mut hasher = StableHasher::default();
         env!("CARGO_PKG_VERSION").hash(&mut hasher);
@@ -167,8 +167,8 @@ impl TriagePlan {
         hasher.finish()
     }
 
-    /// How many targets run at the same time for this number of files. Mutators, a file of the user's and core
-    /// files, which are found by their being new, are for one alone.
+    /// Number of concurrent targets for this number of files. Only one with mutators, with a user's input file, or with
+    /// core files, which are recognized by being new.
     pub fn jobs(&self, wanted: Option<usize>, files: usize) -> Result<usize, TriageError> {
         let wanted = wanted.unwrap_or_else(|| affinity::allowed().len());
         let leaves_cores = matches!(self.tools.debugging, Debugging::Core(_));
@@ -181,7 +181,7 @@ impl TriagePlan {
         self.tools.hangs
     }
 
-    /// The file for the inputs of one of several targets.
+    /// Input file of one of several targets.
     #[must_use]
     pub fn scratch(&self) -> Scratch {
         Scratch::new("triage", self.extension.as_deref())
@@ -191,7 +191,7 @@ impl TriagePlan {
         Ok(ffuzz_mutators::load(&self.mutators, 0)?)
     }
 
-    /// What runs inputs, one of several.
+    /// Creates one of several runners of inputs.
     pub fn rerun(&self, scratch: &Scratch) -> Result<Rerun, TriageError> {
         let fresh = |options: &TargetOptions| -> Result<Fresh, TriageError> {
             let setup = Setup::new(options, &scratch.file, None)?;
@@ -203,8 +203,7 @@ impl TriagePlan {
         Ok(Rerun::new(fresh(&self.target)?, sanitizer, Arc::clone(&self.tools)))
     }
 
-    /// What the target says if it crashes on this input, in words that people and servers can read; and
-    /// what its mutators did wrong.
+    /// Readable output of the target if it crashes on this input, and messages of its mutators.
     pub fn once(&self, input: &[u8]) -> Result<Option<(Output, Vec<String>)>, TriageError> {
         let scratch = self.scratch();
         let mut rerun = self.rerun(&scratch)?;
@@ -214,7 +213,7 @@ impl TriagePlan {
     }
 }
 
-/// The programs that help.
+/// Finds the helper programs.
 fn tools(
     target: &TargetOptions,
     sanitizer: Option<&TargetOptions>,
@@ -245,8 +244,8 @@ fn tools(
     })
 }
 
-/// Of the variables for a readable run those that a person needs: options only of sanitizers that the
-/// programs have, and those of the user.
+/// Variables to show for a readable run: options of sanitizers linked into the programs or set by the user, and the
+/// target's own.
 fn shown_environment(
     readable: &[(OsString, OsString)],
     programs: [Option<&TargetOptions>; 2],
@@ -267,7 +266,7 @@ fn shown_environment(
     reports.chain(of_the_target(programs[0])).collect()
 }
 
-/// The variables that the user sets for the target, and the libraries that are loaded into it.
+/// Variables that the user sets for the target, and libraries preloaded into it.
 fn of_the_target(target: Option<&TargetOptions>) -> Vec<(OsString, OsString)> {
     let is_own = |name: &OsString| {
         let fuzzers = ["RUST_BACKTRACE", "LD_BIND_NOW"].into_iter().chain(SANITIZER_VARIABLES);
@@ -277,7 +276,7 @@ fn of_the_target(target: Option<&TargetOptions>) -> Vec<(OsString, OsString)> {
     all.filter(|(name, _)| is_own(name)).cloned().collect()
 }
 
-/// About which crashes the user wants gdb's report.
+/// Crashes for which the user wants gdb's report.
 fn debugging(environment: &Environment, has_gdb: bool) -> Result<Debugging, TriageError> {
     let wanted = ["FTB_FORCE_GDBCORE", "FTB_FORCE_GDB"].into_iter();
     let Some(name) = wanted.into_iter().find(|name| environment.flag(&[name])) else {
@@ -309,7 +308,7 @@ fn for_program(target: &TargetOptions, binary: &OsStr) -> Result<TargetOptions, 
     Ok(target.for_other_build(program.into_os_string()))
 }
 
-/// What signatures may ask for.
+/// Description of the target for signatures.
 fn description(target: &TargetOptions) -> Program {
     let name = Path::new(&target.command[0]).file_name().unwrap_or_default();
     let platform = match std::env::consts::ARCH {

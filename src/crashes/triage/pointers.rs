@@ -9,10 +9,10 @@ use super::{FOLDER, write};
 use ffuzz_disk::output::setup::shell_line;
 use ffuzz_event::{Finds, Pointer};
 
-/// Bugs that are named; the report has all.
+/// Maximum number of bugs shown; the report has all.
 const MOST_BUGS: usize = 3;
 
-/// `root` is the output folder, `instance` its folder for this campaign; None: there are several.
+/// Builds the list. `root` is the output folder, `instance` its folder for this campaign; None: there are several.
 #[must_use]
 pub fn pointers(
     root: &Path,

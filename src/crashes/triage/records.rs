@@ -1,5 +1,4 @@
-//! Records of domains: values that a campaign has reached and that are reported on request, although
-//! nothing has crashed.
+//! Records of domains: values reached by a campaign that are reported on request, without a crash.
 
 use std::collections::{HashMap, HashSet};
 use std::fs;
@@ -10,7 +9,7 @@ use super::hang::NON_CRASH;
 use ffuzz_disk::output::instances;
 use ffuzz_disk::output::state::{self, BestValue, State};
 
-/// `DOMAIN=VALUE`: from this value on.
+/// Threshold `DOMAIN=VALUE`: values from this one on are reported.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct RecordThreshold {
     domain: String,
@@ -18,7 +17,7 @@ pub struct RecordThreshold {
 }
 
 impl RecordThreshold {
-    /// None if it has another form.
+    /// Parses a threshold; None if it is malformed.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         let (domain, value) = text.split_once('=')?;
@@ -30,7 +29,7 @@ impl RecordThreshold {
 /// A record to report.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub(super) struct DomainRecord {
-    /// The same for every value at the same place.
+    /// Equal for every value at the same place.
     pub(super) line: String,
     pub(super) domain: String,
     pub(super) place: String,
@@ -45,13 +44,13 @@ const STATS: &str = "fuzzer_stats";
 #[derive(Debug)]
 pub struct Records {
     thresholds: Vec<RecordThreshold>,
-    /// Lines of those that were handed over.
+    /// Lines of the records handed over.
     reported: HashSet<String>,
-    /// Instances in which there was nothing new, and when their files were written.
+    /// Instances without new records, and when their files were written.
     known: HashMap<PathBuf, FileTimes>,
 }
 
-/// Of `fuzzer_stats` and the state.
+/// Modification times of `fuzzer_stats` and of the state.
 type FileTimes = [Option<SystemTime>; 2];
 
 impl Records {
@@ -60,7 +59,7 @@ impl Records {
         Self { thresholds, reported: HashSet::new(), known: HashMap::new() }
     }
 
-    /// Records that were not delivered yet. What cannot be read now is read later.
+    /// Finds records that were not handed over yet. Unreadable instances are retried at the next call.
     #[must_use]
     pub(super) fn look(&mut self, root: &Path) -> Vec<DomainRecord> {
         if self.thresholds.is_empty() {
@@ -87,7 +86,7 @@ impl Records {
         self.reported.insert(line);
     }
 
-    /// One for each place that has reached a value.
+    /// Records of an instance, one for each place that has reached a threshold.
     fn of_instance(&self, instance: &instances::Instance) -> Vec<DomainRecord> {
         let state = State::load(&instance.folder.join(state::NAME)).unwrap_or_default();
         let mut found: Vec<DomainRecord> = Vec::new();
@@ -106,7 +105,7 @@ impl Records {
         found
     }
 
-    /// The one that a value fulfils.
+    /// Threshold that a value reaches.
     fn reached(&self, reached: &BestValue, smaller_is_better: bool) -> Option<&RecordThreshold> {
         let is_reached = |threshold: &&RecordThreshold| match smaller_is_better {
             true => reached.value <= threshold.value,
@@ -123,7 +122,7 @@ fn times_of(instance: &Path) -> FileTimes {
     [STATS, state::NAME].map(|name| fs::metadata(instance.join(name)).ok()?.modified().ok())
 }
 
-/// What `fuzzer_stats` says: more recent than the state, or of a campaign whose state has no values.
+/// Best value in `fuzzer_stats`: more recent than the state, which may lack values.
 fn best_of<'a>(text: impl Fn(&str) -> &'a str) -> Option<BestValue> {
     Some(BestValue {
         domain: text("name").to_owned(),
@@ -151,7 +150,7 @@ fn record(line: String, value: &BestValue, instance: &Path, state: &State) -> Op
     Some(DomainRecord { line, domain, place, value: value.value, input, data })
 }
 
-/// The queue's entry that has the value of a key.
+/// Queue entry that owns a key.
 fn owner(instance: &Path, state: &State, key: u32) -> Option<PathBuf> {
     let owns = |keys: &[(u32, u32)]| keys.iter().any(|(owned, _)| *owned == key);
     let seed = state.seeds.iter().find(|seed| owns(&seed.keys))?;

@@ -1,5 +1,5 @@
-//! `triage/report.json`: what is known about crashes and bugs. Written whole or not at all, read by
-//! people, by scripts, and by the next triage, which does not repeat its runs.
+//! `triage/report.json`: all crashes and bugs. Written whole or not at all, read by users, by scripts, and by the next
+//! triage, which does not repeat its runs.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use ffuzz_disk::output::{OutputError, replace_for_good};
 
-/// Of the file's form. A reader of this version can read later additions, too.
+/// Version of the format. Readers of this version accept later additions.
 pub const VERSION: u32 = 1;
 pub const NAME: &str = "report.json";
 
@@ -29,11 +29,11 @@ pub struct TriageReport {
     pub runs: u32,
     pub bugs: Vec<Bug>,
     pub crashes: Vec<CrashFile>,
-    /// From the hash of a stack of addresses to the bug.
+    /// Maps the hash of a stack of addresses to the bug.
     pub stacks: BTreeMap<String, String>,
 }
 
-/// Crashes that are the same.
+/// A group of equal crashes.
 #[derive(Clone, Debug, Default, Deserialize, Serialize)]
 pub struct Bug {
     /// Name of its folder.
@@ -45,12 +45,12 @@ pub struct Bug {
     /// Source of the report: `asan`, `gdb`, ….
     pub kind: String,
     pub signal: String,
-    /// The program of `-w` does not crash, the target does.
+    /// True if the target crashes but the program of `-w` does not.
     pub only_without_sanitizer: bool,
     /// `FILE:LINE` of the innermost function that is not a library's.
     pub place: Option<String>,
     pub stack_hash: String,
-    /// As FuzzManager has it.
+    /// Signature in FuzzManager's form.
     pub signature: Option<serde_json::Value>,
     /// The crash's own stack.
     pub frames: Vec<String>,
@@ -60,30 +60,29 @@ pub struct Bug {
     pub other_stacks: Vec<Vec<String>>,
     pub address: Option<String>,
     pub files: u32,
-    /// Of all its files.
+    /// Totals over all its files.
     pub runs: u32,
     pub crashes: u32,
-    /// The smallest of its files.
+    /// Best of its files: fewest inputs before it, then the smallest.
     pub input: String,
     pub input_size: u64,
     pub input_hash: String,
-    /// `minimized` in its folder was made from the file with this hash (None: there was no time to finish
-    /// that), and has this number of bytes.
+    /// Hash of the file that `minimized` was made from (None: not finished), and the size of `minimized` in bytes.
     pub minimized_from: Option<String>,
     pub minimized_size: Option<u64>,
-    /// Number of other inputs that the process has to get before this one.
+    /// Number of inputs that the process needs before this one.
     #[serde(default)]
     pub before: u32,
-    /// What `before` was then.
+    /// Value of `before` at the minimization.
     #[serde(default)]
     pub minimized_before: u32,
-    /// It was delivered for the crash server, by ffuzz or by another tool.
+    /// True if it was handed over for the crash server, by ffuzz or by another tool.
     #[serde(default)]
     pub reported: bool,
 }
 
 impl Bug {
-    /// There is a smaller file than the minimized one, or minimizing was not finished.
+    /// True if there is a smaller file than the minimized one, or minimization was not finished.
     #[must_use]
     pub(crate) fn has_smaller_input(&self) -> bool {
         self.minimized_from.as_ref().is_none_or(|from| {
@@ -103,10 +102,10 @@ pub struct CrashFile {
     pub state: FileOutcome,
     pub runs: u32,
     pub crashes: u32,
-    /// Milliseconds that a run could take.
+    /// Time limit of a run, milliseconds.
     #[serde(default)]
     pub limit_ms: u64,
-    /// Number of other inputs that a process has to get before it crashes on this one.
+    /// Number of inputs that a process needs before it crashes on this one.
     #[serde(default)]
     pub before: u32,
     /// See [`TriageReport::stacks`].
@@ -124,14 +123,14 @@ pub enum FileOutcome {
     Unreadable,
 }
 
-/// A hash, as the file has it.
+/// Formats a hash as in the file.
 #[must_use]
 pub fn hex(hash: u64) -> String {
     format!("{hash:016x}")
 }
 
 impl TriageReport {
-    /// The file of an earlier run; None if there is none, or none of this form.
+    /// Loads the report of an earlier run; None if there is none of this version.
     #[must_use]
     pub fn load(folder: &Path) -> Option<Self> {
         let text = fs::read(folder.join(NAME)).ok()?;
@@ -139,14 +138,14 @@ impl TriageReport {
         (report.version == VERSION).then_some(report)
     }
 
-    /// Brings the sums of all bugs up to date and writes the file.
+    /// Updates the totals of all bugs and writes the file.
     pub fn save(&mut self, folder: &Path) -> Result<(), OutputError> {
         self.count();
         let text = serde_json::to_vec_pretty(self).unwrap_or_default();
         replace_for_good(folder, &folder.join(NAME), &text)
     }
 
-    /// Files, runs and crashes of each bug, and its smallest file.
+    /// Updates files, runs, crashes and best file of each bug.
     pub fn count(&mut self) {
         let places: BTreeMap<String, usize> =
             self.bugs.iter().enumerate().map(|(index, bug)| (bug.id.clone(), index)).collect();
@@ -160,7 +159,7 @@ impl TriageReport {
             bug.files += 1;
             bug.runs += crash.runs;
             bug.crashes += crash.crashes;
-            // One that crashes alone is the better one, however large it is.
+            // A file that crashes alone is better, whatever its size.
             let rank = (crash.before, crash.size, &crash.path);
             if bug.input.is_empty() || rank < (bug.before, bug.input_size, &bug.input) {
                 bug.before = crash.before;
@@ -171,21 +170,21 @@ impl TriageReport {
         }
     }
 
-    /// The paths of a bug's files.
+    /// Paths of a bug's files.
     #[must_use]
     pub fn files(&self, bug: &str) -> Vec<String> {
         let own = self.crashes.iter().filter(|crash| crash.bug.as_deref() == Some(bug));
         own.map(|crash| crash.path.clone()).collect()
     }
 
-    /// How many files ended so.
+    /// Number of files with this outcome.
     #[must_use]
     pub fn number(&self, state: FileOutcome) -> usize {
         self.crashes.iter().filter(|crash| crash.state == state).count()
     }
 }
 
-/// The number of bugs that a report has, quickly; None without a report.
+/// Number of bugs in a report, read quickly; None without a report.
 #[must_use]
 pub(crate) fn number_of_bugs(folder: &Path) -> Option<u64> {
     #[derive(Deserialize)]
@@ -196,7 +195,7 @@ pub(crate) fn number_of_bugs(folder: &Path) -> Option<u64> {
     serde_json::from_slice::<BugCount>(&text).ok().map(|report| report.bugs.len() as u64)
 }
 
-/// How many bugs were not handed over for the crash server yet.
+/// Number of bugs not yet handed over for the crash server.
 #[must_use]
 pub(crate) fn unreported_bugs(folder: &Path) -> u64 {
     #[derive(Deserialize)]

@@ -1,7 +1,7 @@
 //! One crash, run again in fresh processes: whether it happens, how often, and its report.
 //!
-//! Every run is quick and without names; the addresses distinguish crashes. Only for one of
-//! each kind is it run once more so that people can read it.
+//! Runs are quick and without names; addresses distinguish crashes. Only one crash of each kind is run once more for a
+//! readable report.
 
 use std::collections::HashMap;
 use std::ffi::OsString;
@@ -23,31 +23,31 @@ use ffuzz_exec::{Fresh, FreshOptions, Replay, TargetError, Trail};
 use ffuzz_sys::listen::Limit;
 use ffuzz_sys::traced::{LATE, TraceStop};
 
-/// Runs of an input that has not crashed yet, or not while it was watched: one that crashes in a tenth of
-/// its runs is missed by that many in one case of twenty. They end with the time limit of one run.
+/// Number of runs of an input that has not crashed yet, or not while traced: these miss one that crashes in a tenth of
+/// its runs in one case of twenty. They end after the time limit of one run.
 pub(super) const RARE_RUNS: u32 = 30;
 /// Readable runs of a crash that does not happen every time.
 const ATTEMPTS: u32 = 5;
-/// More of a core file would only fill the disk.
+/// Maximum size of a core file; more would only fill the disk.
 const LARGEST_CORE: u64 = 4 << 30;
 /// Factor of the timeout for a run that waits for a core: during a campaign the fuzzers come first.
 const STARVED: u32 = 10;
 
-/// For which crashes gdb is run.
+/// Crashes for which gdb runs.
 #[derive(Debug)]
 pub enum Debugging {
-    /// Those without another report.
+    /// Crashes without another report.
     Silent,
     /// All.
     Always,
-    /// All, by their core files.
+    /// All crashes, by their core files.
     Core(Cores),
 }
 
 /// What runs need in addition to the target.
 #[derive(Debug)]
 pub struct Tools {
-    /// Variables for a quick report, for one that can be read, and for a core file.
+    /// Variables for a quick report, for a readable one, and for a core file.
     pub raw: Vec<(OsString, OsString)>,
     pub readable: Vec<(OsString, OsString)>,
     pub bare: Vec<(OsString, OsString)>,
@@ -55,26 +55,26 @@ pub struct Tools {
     pub debugging: Debugging,
     pub symbolizer: Option<Symbolizer>,
     pub timeout: Duration,
-    /// A run that takes too long is a bug, too.
+    /// Counts a run that takes too long as a bug.
     pub hangs: bool,
     pub program: Program,
 }
 
 impl Tools {
-    /// For a run in which a debugger takes time as well.
+    /// Time limit of a run in which other programs need the time `others` as well.
     fn limit(&self, others: Duration) -> Limit {
         Limit { own: self.timeout + others, wall: self.timeout * STARVED + others }
     }
 }
 
-/// What several runs of an input came to.
+/// Results of several runs of an input.
 #[derive(Clone, Debug)]
 pub struct Examined {
     pub runs: u32,
     pub crashes: u32,
-    /// A run took too long, and there were no more.
+    /// True if a run took too long; no more were made.
     pub hung: bool,
-    /// The crash that came most often.
+    /// The most frequent crash; those with a known place come first.
     pub seen: Option<Seen>,
 }
 
@@ -84,25 +84,25 @@ pub struct Rerun {
     sanitizer: Option<Fresh>,
     tools: Arc<Tools>,
     modules: Modules,
-    /// It dies without a report: it is traced when it dies.
+    /// Per build: true if it dies without a report, so that runs are traced.
     silent: [bool; 2],
-    /// The kernel allows it, and the process is the program's.
+    /// True if the kernel allows tracing and the process is not an emulator's.
     can_trace: bool,
     started: bool,
-    /// What the process gets before the input, if anything: see [`Rerun::after`].
+    /// Inputs for the process before the input, see [`Rerun::after`].
     before: Option<PathBuf>,
-    /// Messages for the user, and whether a core file was missing once.
+    /// Messages for the user; true once a core file was missing.
     notes: Vec<String>,
     coreless: bool,
 }
 
 impl Rerun {
-    /// Inputs are lists of messages for a socket.
+    /// True if inputs are lists of messages for a socket.
     pub(super) fn has_messages(&self) -> bool {
         self.target.net().is_some()
     }
 
-    /// The socket for these inputs, and what loads the stand-in for it into the target.
+    /// Socket for these inputs, and the variables that preload its stand-in into the target.
     pub(super) fn net(&self) -> Option<(&NetOptions, Vec<(OsString, OsString)>)> {
         Some((self.target.net()?, self.target.net_variables()))
     }
@@ -133,7 +133,7 @@ impl Rerun {
         }
     }
 
-    /// What the input is called in a command line.
+    /// Name of the input in a command line.
     #[must_use]
     pub fn input_file(&self) -> &Path {
         self.target.input_file()
@@ -148,13 +148,13 @@ impl Rerun {
         messages
     }
 
-    /// From now on a process that takes one input after the other gets these before its own: files of this
-    /// name plus `,cnt:000000` and so on.
+    /// Sets the inputs that a process gets before its own, if it takes several: files named `inputs` plus `,cnt:000000`
+    /// and so on.
     pub fn after(&mut self, inputs: Option<&Path>) {
         self.before = inputs.map(Path::to_path_buf);
     }
 
-    /// How a build gets those.
+    /// How a build receives these inputs.
     #[must_use]
     pub(super) fn replay(&self, build: Build) -> Replay {
         match (&self.sanitizer, build) {
@@ -163,13 +163,13 @@ impl Rerun {
         }
     }
 
-    /// Runs it until it shows where it crashes, at most `runs` times; a crash that the sanitizer's build
-    /// does not have is searched in the target.
+    /// Runs an input until it shows where it crashes, at most `runs` times; if the sanitizer build does not crash, runs
+    /// the target.
     pub(crate) fn examine(&mut self, input: &[u8], runs: u32) -> Result<Examined, TargetError> {
         self.examine_while(input, |examined| examined.runs < runs)
     }
 
-    /// The same for one that did not crash in its first runs.
+    /// Like [`Rerun::examine`], for an input that did not crash in its first runs.
     pub(super) fn examine_rare(&mut self, input: &[u8]) -> Result<Examined, TargetError> {
         let end = Instant::now() + self.tools.timeout;
         self.examine_while(input, |examined| {
@@ -192,7 +192,7 @@ impl Rerun {
         self.examine_in(Build::Target, input, &goes_on)
     }
 
-    /// Runs it `runs` times more. Returns how many runs there were, and how many crashed.
+    /// Runs an input up to `runs` times more. Returns the numbers of runs and of crashes.
     pub(super) fn count(
         &mut self,
         build: Build,
@@ -233,27 +233,27 @@ impl Rerun {
             }
         }
         if only_traced && examined.crashes == 0 && !examined.hung {
-            // A program may behave differently because it is traced.
+            // Tracing may change a program's behaviour.
             let seen = self.quick_as(build, input, false)?;
             if seen.crashed() && !seen.is_hang {
                 (examined.runs, examined.crashes) = (examined.runs + 1, 1);
                 kinds.insert(seen.key(), (1, seen));
             }
         }
-        // One that shows its place; of equals the smallest key: the same answer every time.
+        // Prefers a crash with a place; ties by the smallest key, for reproducible results.
         let order = |(key, (count, seen)): &(u64, (u32, Seen))| (seen.has_place(), *count, !*key);
         let most = kinds.into_iter().max_by_key(order);
         examined.seen = most.map(|(_, (_, seen))| seen);
         Ok(examined)
     }
 
-    /// Whether its next quick run is traced.
+    /// True if the next quick run of a build is traced.
     fn traces(&self, build: Build) -> bool {
         self.can_trace && self.silent[build as usize]
     }
 
-    /// One run without names. A silent end of a build is traced in a second run, and from then on in
-    /// the first.
+    /// Makes one run without names. After a crash without a report, runs it again traced; later runs of the build are
+    /// traced at once.
     pub fn quick(&mut self, build: Build, input: &[u8]) -> Result<Seen, TargetError> {
         self.quick_as(build, input, self.traces(build))
     }
@@ -271,8 +271,7 @@ impl Rerun {
         Ok(if comes_again { looked } else { seen })
     }
 
-    /// A crash without a report that did not occur while it was traced: run again, until
-    /// it shows where.
+    /// Repeats a crash without a report that did not occur under tracing, until it shows its place.
     pub(super) fn look_again(
         &mut self,
         input: &[u8],
@@ -318,7 +317,7 @@ impl Rerun {
         };
         let must_trace = before.is_some() && stops;
         let ended = match run(traced && self.can_trace, before) {
-            // Some sandboxes forbid it.
+            // Some sandboxes forbid tracing.
             Err(TargetError::Start { .. }) if (traced || must_trace) && self.can_trace => {
                 self.can_trace = false;
                 run(false, before.filter(|_| !stops))?
@@ -332,7 +331,7 @@ impl Rerun {
             }
         }
         let exit = ended.exit;
-        // A signal that was handled is not what ended it.
+        // Ignores a handled signal, which did not end the process.
         let ends = |trace: &StackTrace| exit == ExitKind::Crash { signal: trace.signal };
         let mut trace = trace.filter(ends);
         if let (Some(trail), ExitKind::Crash { signal: signal @ 1.. }) = (trail, exit) {
@@ -345,8 +344,7 @@ impl Rerun {
         Ok(seen)
     }
 
-    /// Runs it so that people and servers can read what happened; what was seen already if that does not
-    /// come again.
+    /// Runs an input for a readable report; returns `quick` if the crash does not reproduce.
     pub fn readable(&mut self, input: &[u8], quick: &Seen) -> Result<Seen, TargetError> {
         if quick.is_hang {
             return Ok(quick.clone());
@@ -367,13 +365,13 @@ impl Rerun {
         Ok(made.unwrap_or_else(|| quick.clone()))
     }
 
-    /// A sanitizer's report with names; that of the first run gets them if it does not come again.
+    /// A sanitizer's report with names; if it does not reproduce, adds names to that of the first run.
     fn reported(&mut self, input: &[u8], quick: &Seen) -> Result<Option<Seen>, TargetError> {
         let tools = Arc::clone(&self.tools);
         let fresh = of_build(&mut self.target, &mut self.sanitizer, quick.build);
         let mut others = Duration::ZERO;
         if let Some(symbolizer) = &tools.symbolizer {
-            // The sanitizer would wait for it without an end.
+            // The sanitizer would wait for the symbolizer forever.
             if !symbolizer.answers(Path::new(&fresh.command()[0])) {
                 return Ok(None);
             }
@@ -396,7 +394,7 @@ impl Rerun {
         Ok(tools.symbolizer.as_ref().and_then(|symbolizer| quick.named(symbolizer, &tools.program)))
     }
 
-    /// Under gdb if there is one, else from what was seen.
+    /// Report by gdb if it is installed, else from ffuzz's own trace.
     fn debugged(
         &mut self,
         input: &[u8],
@@ -421,7 +419,7 @@ impl Rerun {
             return Ok(None);
         };
         if self.before.is_some() && self.replay(build) == Replay::Stops {
-            // It has one tracer at a time.
+            // A process has one tracer at a time.
             return Ok(None);
         }
         let under = debugger::gdb_words(gdb, signals);
@@ -431,7 +429,7 @@ impl Rerun {
         for _ in 0..ATTEMPTS {
             let within = FreshOptions::within(limit);
             let options = FreshOptions { env: &tools.raw, under: &under, before, ..within };
-            // A gdb that cannot be started is none.
+            // Treats a gdb that cannot be started as missing.
             let Ok(ended) = fresh.run(input, options) else { return Ok(None) };
             if ended.exit == ExitKind::Hang {
                 return Ok(None);
@@ -444,7 +442,7 @@ impl Rerun {
         Ok(None)
     }
 
-    /// What gdb reads in the core file of one more run.
+    /// gdb's report from the core file of one more run.
     fn by_core(
         &mut self,
         cores: &Cores,

@@ -1,4 +1,4 @@
-//! What was seen of one run, and whether two runs have shown the same.
+//! Observed results of one run, and comparison of runs.
 
 use std::hash::{Hash, Hasher};
 
@@ -12,25 +12,25 @@ use ffuzz_exec::Ended;
 /// Number of innermost frames that distinguish crashes.
 const FRAMES: usize = 32;
 
-/// Which of the two programs was run.
+/// The program that was run.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Build {
-    /// `-w`.
+    /// The build of `-w`.
     Sanitizer,
     Target,
 }
 
-/// What was seen of one run.
+/// Observed results of one run.
 #[derive(Clone, Debug)]
 pub struct Seen {
     pub build: Build,
     pub exit: ExitKind,
     pub output: Output,
     pub info: CrashInfo,
-    /// A hang that is a bug: `output` has ffuzz's line about it.
+    /// True for a hang that counts as a bug; `output` then contains ffuzz's line about it.
     pub is_hang: bool,
     pub(super) trace: Option<StackTrace>,
-    /// What a target with a socket received and sent; else empty.
+    /// Messages received and sent by a target with a socket; else empty.
     pub(super) session: String,
 }
 
@@ -48,14 +48,14 @@ impl Seen {
         Self { build, exit: ended.exit, output, info, is_hang: false, trace, session }
     }
 
-    /// The same crash in a debugger's report.
+    /// The crash with a debugger's report.
     pub(super) fn debugged(&self, crash_data: String, program: &Program) -> Self {
         let output = Output { crash_data, ..self.output.clone() };
         let info = crash::beyond::parse(&output, program);
         Self { output, info, ..self.clone() }
     }
 
-    /// The same report with names; None if there are none.
+    /// The report with names; None if there are none.
     pub(super) fn named(&self, symbolizer: &Symbolizer, program: &Program) -> Option<Self> {
         let stderr = named::report(&self.output.stderr, symbolizer)?;
         let output = Output { stderr, ..self.output.clone() };
@@ -70,7 +70,7 @@ impl Seen {
             || self.is_hang
     }
 
-    /// More than its signal is known.
+    /// True if more than its signal is known.
     pub(super) fn has_place(&self) -> bool {
         !self.info.backtrace.is_empty() || self.trace.is_some()
     }
@@ -95,8 +95,8 @@ impl Seen {
         }
     }
 
-    /// The signal that a sanitizer's report is about, else the one that ended it: a sanitizer that has
-    /// caught one ends by SIGABRT.
+    /// Signal named by a sanitizer's report, else the one that ended the process: a sanitizer that caught a signal ends
+    /// by SIGABRT.
     #[must_use]
     pub(crate) fn reported_signal(&self) -> i32 {
         let [stderr, crash_data] = [&self.output.stderr, &self.output.crash_data];
@@ -119,13 +119,13 @@ impl Seen {
             }
             _ => self.info.short_text().hash(&mut hasher),
         }
-        // A library's function that panics may be called from one place for many reasons.
+        // A panic in a library function may have many reasons.
         self.info.identity("").said().hash(&mut hasher);
         hasher.finish()
     }
 }
 
-/// Of a line like `ERROR: AddressSanitizer: FPE on unknown address`.
+/// Signal in a line like `ERROR: AddressSanitizer: FPE on unknown address`.
 fn caught_signal(line: &str) -> Option<i32> {
     let (_, said) = line.split_once("Sanitizer: ").filter(|(who, _)| who.contains("ERROR: "))?;
     let (word, _) = said.split_once(" on ")?;
@@ -139,7 +139,7 @@ fn caught_signal(line: &str) -> Option<i32> {
     })
 }
 
-/// A sanitizer may report and let the program continue to a normal end.
+/// True for sanitizers that may report and let the program end normally.
 fn is_report(kind: ReportKind) -> bool {
     matches!(
         kind,

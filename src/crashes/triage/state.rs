@@ -1,4 +1,4 @@
-//! State that the worker threads share: the growing report, the waiting work, and who does what.
+//! State shared by the worker threads: the growing report, the waiting work, and its assignment.
 
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::path::{Path, PathBuf};
@@ -10,7 +10,7 @@ use super::report::{Bug, CrashFile, TriageReport};
 use super::seen::Build;
 use crate::collector::CollectorError;
 
-/// Between two versions of the report while there is work.
+/// Interval of saving the report while there is work.
 pub(super) const SAVE: Duration = Duration::from_secs(1);
 
 #[derive(Debug)]
@@ -20,27 +20,27 @@ pub(super) struct WorkState {
     places: HashMap<String, usize>,
     pub(super) groups: Groups,
     pub(super) waiting: VecDeque<PathBuf>,
-    /// Files that were run as often as is needed to find their bug, and not as often as requested.
+    /// Files whose bug is found, but which have not had all requested runs.
     pub(super) to_count: VecDeque<PathBuf>,
-    /// Files that another tool has delivered, while their bug is unknown.
+    /// Files delivered by another tool whose bug is still unknown.
     pub(super) delivered: HashSet<PathBuf>,
-    /// Files that were seen, those of earlier runs included.
+    /// All files added, including those of earlier runs.
     pub(super) known: HashSet<PathBuf>,
-    /// Examined now.
+    /// Number of files being examined.
     pub(super) under_way: usize,
-    /// Bugs that a thread completes.
+    /// Bugs assigned to a thread.
     pub(super) taken: HashSet<String>,
-    /// The build in which each bug crashes: from this run.
+    /// Build in which each bug crashes, from this run.
     pub(super) builds: HashMap<String, Build>,
-    /// Bugs that cannot be delivered as they are.
+    /// Bugs that cannot be delivered.
     withheld: HashSet<String>,
     pub(super) stop: bool,
-    /// An end was requested: nothing is minimized any more.
+    /// True if an end was requested: nothing more is minimized.
     pub(super) hurry: bool,
     pub(super) dirty: bool,
     pub(super) saved: Instant,
     pub(super) notes: Vec<String>,
-    /// Crash files that have their mark, a good one or a bad one.
+    /// Crash files that are marked, good or bad.
     pub(super) marked: HashSet<(String, bool)>,
 }
 
@@ -69,7 +69,7 @@ impl WorkState {
         }
     }
 
-    /// The results of a file.
+    /// Results of a file.
     #[must_use]
     pub(super) fn crash(&self, path: &str) -> Option<&CrashFile> {
         self.places.get(path).map(|place| &self.report.crashes[*place])
@@ -86,7 +86,7 @@ impl WorkState {
         }
     }
 
-    /// A bug to report. It is marked as taken.
+    /// Takes a bug to report.
     pub(super) fn unreported(&mut self) -> Option<usize> {
         if !self.delivered.is_empty() {
             return None;
@@ -103,8 +103,8 @@ impl WorkState {
         Some(index)
     }
 
-    /// A bug whose smallest input was not minimized yet, or that waits to be delivered. It is marked as
-    /// taken. In a hurry its folder is completed and no more.
+    /// Takes a bug whose best input is not minimized, or that is not delivered. In a hurry, only if its folder is
+    /// incomplete or it must be delivered.
     pub(super) fn unfinished(&mut self, delivers: bool) -> Option<usize> {
         self.report.count();
         let (taken, withheld, hurry) = (&self.taken, &self.withheld, self.hurry);
@@ -118,7 +118,7 @@ impl WorkState {
         Some(index)
     }
 
-    /// The build in which a bug crashes.
+    /// Build in which a bug crashes.
     #[must_use]
     pub(super) fn build_of(&self, bug: &Bug) -> Build {
         let other = match self.report.sanitizer_build {
@@ -128,7 +128,7 @@ impl WorkState {
         self.builds.get(&bug.id).copied().unwrap_or(other)
     }
 
-    /// This bug waits for another triage.
+    /// Leaves a bug to another triage.
     pub(super) fn withhold(&mut self, id: &str, error: &CollectorError) {
         let remedy =
             "remove triage/report.json, then `ffuzz-triage -o OUT` creates all folders again";
@@ -139,7 +139,7 @@ impl WorkState {
     /// Writes the report.
     pub(super) fn save(&mut self, folder: &Path) -> Result<(), TriageError> {
         let mut written = self.report.clone();
-        // Unfinished files are examined again.
+        // Omits unfinished files, so that they are examined again.
         written.stacks.retain(|_, bug| !bug.is_empty());
         let stacks = &written.stacks;
         let known =

@@ -1,4 +1,4 @@
-//! Names of addresses, from `llvm-symbolizer` or `addr2line`, whichever is installed.
+//! Symbolization of addresses by `llvm-symbolizer` or `addr2line`, whichever is installed.
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
@@ -13,13 +13,13 @@ use object::{Object, ObjectSection, ObjectSymbol, SymbolKind};
 use super::frames::{CodeAddress, LARGEST};
 use super::helper::ask;
 
-/// Newer versions of LLVM than exist.
+/// Newest LLVM version searched; newer than any released.
 const NEWEST_LLVM: u32 = 30;
 const OLDEST_LLVM: u32 = 11;
 /// The symbolizer without LLVM.
 const BINUTILS: &str = "addr2line";
 
-/// The first of these programs that `PATH` leads to.
+/// First of these programs found in `search_path`.
 #[must_use]
 pub fn program<S: AsRef<OsStr>>(names: &[S], search_path: Option<&OsStr>) -> Option<PathBuf> {
     let folders: Vec<PathBuf> = std::env::split_paths(search_path?).collect();
@@ -30,8 +30,8 @@ pub fn program<S: AsRef<OsStr>>(names: &[S], search_path: Option<&OsStr>) -> Opt
     })
 }
 
-/// The version of clang that has compiled a program, if one has: an older symbolizer cannot read all of
-/// its debug information, and the same version spells names as the compiler does.
+/// Clang version that compiled a program, if any: an older symbolizer cannot read all of its debug information, and the
+/// same version spells names as the compiler does.
 #[must_use]
 pub fn clang_version(program: &Path) -> Option<u32> {
     const MARK: &str = "clang version ";
@@ -46,8 +46,8 @@ pub fn clang_version(program: &Path) -> Option<u32> {
     versions.max()
 }
 
-/// LLVM's symbolizer, which sanitizers call; distributions append a version to its name. That of the
-/// compiler comes first, then newer ones; the version of one without a number is not known.
+/// LLVM's symbolizer, which sanitizers call; distributions append a version to its name. Prefers the compiler's
+/// version, then newer ones; the version of an unnumbered one is unknown.
 fn llvm_symbolizer(search_path: Option<&OsStr>, version: Option<u32>) -> Option<PathBuf> {
     let version = version.unwrap_or_default();
     let newer = ((version + 1).max(OLDEST_LLVM)..=NEWEST_LLVM).rev();
@@ -59,7 +59,7 @@ fn llvm_symbolizer(search_path: Option<&OsStr>, version: Option<u32>) -> Option<
     program(&names, search_path)
 }
 
-/// A place in the source, if the program's file has it.
+/// A place in the source, if known.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub(super) struct Symbol {
     /// None: unknown.
@@ -68,23 +68,22 @@ pub(super) struct Symbol {
     pub(super) source: Option<String>,
 }
 
-/// A running symbolizer.
+/// A symbolizer program.
 #[derive(Debug)]
 pub struct Symbolizer {
     words: Vec<OsString>,
-    /// For one question.
+    /// Time limit of one query.
     patience: Duration,
-    /// There was a first question.
+    /// Done after the first query.
     tried: Once,
-    /// One was not answered in time: there are no more, or each bug would wait for that.
+    /// True after a timeout: no more queries, or each bug would wait for one.
     silent: AtomicBool,
-    /// It was reported.
+    /// True once the timeout was reported.
     reported: AtomicBool,
 }
 
 impl Symbolizer {
-    /// The one that the user names, or the one that `PATH` leads to and that suits this version of clang
-    /// best.
+    /// Finds the symbolizer given by the user, or the one in `search_path` that best fits this clang version.
     #[must_use]
     pub fn find(
         given: Option<&OsStr>,
@@ -108,19 +107,19 @@ impl Symbolizer {
         Self { words, patience, tried: Once::new(), silent, reported }
     }
 
-    /// For a sanitizer, which runs it itself. Without LLVM's it has a better one built in.
+    /// Path for sanitizers, which run it themselves; None for addr2line: a sanitizer has a better one built in.
     #[must_use]
     pub(crate) fn for_sanitizers(&self) -> Option<&Path> {
         Some(Path::new(&self.words[0])).filter(|path| !is_of_binutils(path))
     }
 
-    /// How long an answer may take.
+    /// Time limit of one query.
     #[must_use]
     pub fn patience(&self) -> Duration {
         self.patience
     }
 
-    /// Whether it answers in time; tested at the first use for this program.
+    /// True if it answers in time; tested at the first use.
     pub(super) fn answers(&self, program: &Path) -> bool {
         self.tried.call_once(|| drop(self.ask(program, std::iter::once(0))));
         !self.silent.load(Ordering::Relaxed)
@@ -139,8 +138,7 @@ impl Symbolizer {
         })
     }
 
-    /// For each frame the function, after those that were inlined into it; a program is run once for each
-    /// file.
+    /// Function of each frame, after those inlined into it. Runs the symbolizer once per file.
     pub(super) fn symbols(&self, frames: &[CodeAddress]) -> Vec<Vec<Symbol>> {
         let mut symbols = vec![vec![Symbol::default()]; frames.len()];
         let mut files: Vec<&Path> = Vec::new();
@@ -179,19 +177,19 @@ impl Symbolizer {
         let mut words = self.words.clone();
         words.push(file.into());
         words.extend(addresses.map(|at| format!("{at:#x}").into()));
-        // One that cannot be started has no names.
+        // A program that cannot be started gives no names.
         let answer = ask(&words, self.patience).unwrap_or_else(|_| Some(String::new()));
         self.silent.fetch_or(answer.is_none(), Ordering::Relaxed);
         parse(&answer.unwrap_or_default())
     }
 }
 
-/// Its options are others than those of LLVM's.
+/// True for addr2line, whose options differ from LLVM's.
 fn is_of_binutils(path: &Path) -> bool {
     path.file_name().is_some_and(|name| name.as_bytes().ends_with(BINUTILS.as_bytes()))
 }
 
-/// Of each address a line with it, then two lines for each function: its name, and the place.
+/// Parses the output: for each address a line with it, then two lines for each function: its name, and the place.
 fn parse(text: &str) -> Vec<Vec<Symbol>> {
     let mut found: Vec<Vec<Symbol>> = Vec::new();
     let mut function: Option<&str> = None;
@@ -205,8 +203,8 @@ fn parse(text: &str) -> Vec<Vec<Symbol>> {
     found
 }
 
-/// Removes names of other functions: where a file has no symbols but those that it exports, addr2line
-/// answers with the nearest one before the address.
+/// Removes wrong names: in a file with only exported symbols, addr2line answers with the nearest one before the
+/// address.
 fn forget_guesses<'a>(file: &Path, found: impl Iterator<Item = (u64, &'a mut Vec<Symbol>)>) {
     let is_guess = |symbols: &Vec<Symbol>| symbols.iter().all(|symbol| symbol.source.is_none());
     let mut doubtful = found.filter(|(_, symbols)| is_guess(symbols)).peekable();
@@ -230,7 +228,7 @@ fn forget_guesses<'a>(file: &Path, found: impl Iterator<Item = (u64, &'a mut Vec
     }
 }
 
-/// Content of a program or library; None for what is none, or far too large.
+/// Content of a program or library; None if it is not a regular file or far too large.
 fn read(path: &Path) -> Option<Vec<u8>> {
     let about = std::fs::metadata(path).ok().filter(std::fs::Metadata::is_file)?;
     if about.len() > LARGEST { None } else { std::fs::read(path).ok() }

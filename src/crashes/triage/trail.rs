@@ -1,5 +1,4 @@
-//! Where a program crashes that runs in an emulator: no debugger sees its frames, but the blocks are known that it has
-//! executed last.
+//! Crash location of a program in an emulator: no debugger can read its frames, but the last executed blocks are known.
 
 use ffuzz_exec::Trail;
 use ffuzz_exec::choice::is_runtime;
@@ -8,8 +7,8 @@ use super::frames::{CodeAddress, Modules, StackTrace};
 use super::symbols::Symbolizer;
 use crate::crash::is_machinery;
 
-/// The function in which the run has ended, and that of the program that has called it. Between them are functions
-/// of libraries that may have returned: they are left out. The way from `abort` to the signal is, too.
+/// The function in which the run ended, and the innermost one of the program. Omits library functions between them,
+/// which may have returned, and the path from `abort` to the signal.
 pub(super) fn trace(
     trail: &Trail,
     signal: i32,

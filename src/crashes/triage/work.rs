@@ -1,4 +1,4 @@
-//! The work: files that wait to be examined, bugs that wait to be minimized, and the threads for it.
+//! The work of a triage: files to examine, bugs to minimize, and its threads.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
@@ -13,22 +13,22 @@ use super::{BugDelivery, Records, TriageError};
 use crate::collector::DeliveryStatus;
 use crate::crash::Program;
 
-/// What the work depends on.
+/// Options of the work.
 #[derive(Clone, Debug)]
 pub struct WorkOptions {
     /// `…/triage`.
     pub folder: PathBuf,
-    /// Paths in the report begin below it.
+    /// Base folder of paths in the report.
     pub root: PathBuf,
     pub runs: u32,
-    /// Of one run.
+    /// Timeout of one run.
     pub timeout: Duration,
-    /// Longest time for making one input small; zero: not at all.
+    /// Time limit for minimizing one input; zero: off.
     pub minimize: Duration,
-    /// A campaign runs, and has priority.
+    /// True beside a running campaign, which has priority.
     pub beside: bool,
     pub program: Program,
-    /// For `reproduce.sh`: variables, whether the user has named the target's file (`-f`), the extension of an input.
+    /// For `reproduce.sh`: variables, true if the user named the target's file (`-f`), extension of an input.
     pub env: Vec<(std::ffi::OsString, std::ffi::OsString)>,
     pub names_file: bool,
     pub extension: Option<String>,
@@ -39,12 +39,12 @@ impl WorkOptions {
         u64::try_from(self.timeout.as_millis()).unwrap_or(u64::MAX)
     }
 
-    /// A file that never crashed may be one of those that seldom do.
+    /// True for a file that never crashed but may do so rarely.
     pub(super) fn is_worth_another_look(&self, crash: &CrashFile) -> bool {
         crash.state == FileOutcome::NoCrash && crash.runs < RARE_RUNS
     }
 
-    /// More runs or longer ones could show something else.
+    /// True if more or longer runs could change the outcome.
     fn may_show_more(&self, crash: &CrashFile) -> bool {
         match crash.state {
             FileOutcome::Crashes => false,
@@ -55,7 +55,7 @@ impl WorkOptions {
     }
 }
 
-/// What the threads share.
+/// Data shared by the threads.
 #[derive(Debug)]
 pub struct TriageWork {
     pub(super) options: WorkOptions,
@@ -65,17 +65,17 @@ pub struct TriageWork {
     changed: Condvar,
 }
 
-/// One thing to do, the most urgent first. Bugs are given by their position.
+/// A job, the most urgent first. Bugs are given by their index.
 enum TriageJob {
-    /// It is new, and not reported yet.
+    /// A new bug that is not reported yet.
     Report(usize),
     Examine(PathBuf),
-    /// Its rate must be measured, or whether it crashes at all.
+    /// Measure its crash rate, or find out if it crashes at all.
     Count(PathBuf),
     Finish(usize),
 }
 
-/// How far the work is.
+/// Progress of the work.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct WorkProgress {
     pub done: usize,
@@ -84,7 +84,7 @@ pub struct WorkProgress {
 }
 
 impl TriageWork {
-    /// Continues `report`, if that is about the same programs.
+    /// Continues the `earlier` report if it is about the same programs.
     #[must_use]
     pub fn new(
         options: WorkOptions,
@@ -98,20 +98,20 @@ impl TriageWork {
         Self { options, delivery: None, inside: Mutex::new(inside), changed: Condvar::new() }
     }
 
-    /// Every bug is handed to `delivery` once, and its files are marked.
+    /// Hands every bug to `delivery` once, and marks its files.
     #[must_use]
     pub(crate) fn deliver_by(mut self, delivery: Option<BugDelivery>) -> Self {
         self.delivery = delivery;
         self
     }
 
-    /// Hands over the records that there are now.
+    /// Hands over the current records.
     pub fn deliver_records(&self, records: &mut Records) -> Result<(), TriageError> {
         let take = |delivery: &BugDelivery| delivery.take_records(records, &self.options.root);
         Ok(self.delivery.as_ref().map(take).transpose().map(drop)?)
     }
 
-    /// What keeps reports waiting.
+    /// Problem that delays reports.
     #[must_use]
     pub(crate) fn delivery_trouble(&self) -> Option<String> {
         self.delivery.as_ref()?.status()?.trouble()
@@ -126,8 +126,8 @@ impl TriageWork {
         self.inside.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Files to examine; files in the report with the same name and content are skipped. Returns how many are
-    /// new.
+    /// Adds files to examine; skips files in the report with the same name and content. Returns the number of new
+    /// files.
     pub fn add(&self, files: impl IntoIterator<Item = PathBuf>) -> usize {
         let mut inside = self.inside();
         let before = inside.waiting.len();
@@ -150,7 +150,7 @@ impl TriageWork {
                     inside.to_count.push_back(path);
                 }
                 Some(_) => {}
-                // Its bug must not be reported before that is known.
+                // Its bug must not be reported before it is known.
                 None if self.was_delivered_before(&path) => {
                     inside.delivered.insert(path.clone());
                     inside.waiting.push_front(path);
@@ -164,7 +164,7 @@ impl TriageWork {
         added
     }
 
-    /// Its first runs were made, and others are left.
+    /// True if the first runs were made and others are left.
     pub(super) fn is_to_be_counted(&self, crash: &CrashFile, most: u32) -> bool {
         (crash.state == FileOutcome::Crashes && crash.runs < most)
             || self.options.is_worth_another_look(crash)
@@ -174,7 +174,7 @@ impl TriageWork {
         self.delivery.as_ref().is_some_and(|delivery| delivery.was_delivered_before(path))
     }
 
-    /// A path as the report has it.
+    /// Path in the report.
     pub(super) fn shown(&self, path: &Path) -> String {
         to_text(path.strip_prefix(&self.options.root).unwrap_or(path))
     }
@@ -187,19 +187,19 @@ impl TriageWork {
         WorkProgress { done, waiting, bugs: inside.report.bugs.len() }
     }
 
-    /// Everybody ends with what he does.
+    /// Stops all threads after their current job.
     pub fn stop(&self) {
         self.inside().stop = true;
         self.changed.notify_all();
     }
 
-    /// There will be no more files, and little time.
+    /// Signals that no more files will come and time is short.
     pub(crate) fn hurry(&self) {
         self.inside().hurry = true;
         self.changed.notify_all();
     }
 
-    /// There may be more to do.
+    /// False once the work should end.
     #[must_use]
     pub fn goes_on(&self) -> bool {
         let inside = self.inside();
@@ -266,7 +266,7 @@ impl TriageWork {
         Ok(())
     }
 
-    /// Does something with a bug that was taken for it.
+    /// Calls `act` with a taken bug, then releases it.
     fn with_bug(
         &self,
         index: usize,
@@ -281,8 +281,7 @@ impl TriageWork {
         result
     }
 
-    /// Reports come first. As long as a file is examined, a bug may get a smaller
-    /// input.
+    /// Takes the next job. Reports come first. While a file is examined, a bug may still get a smaller input.
     fn next(&self) -> Option<TriageJob> {
         let mut inside = self.inside();
         loop {
@@ -323,7 +322,7 @@ impl TriageWork {
         Ok(())
     }
 
-    /// Writes the report if something is new in it, and returns it.
+    /// Writes the report if it has changed, and returns it.
     pub fn save(&self) -> Result<TriageReport, TriageError> {
         let mut inside = self.inside();
         if inside.dirty {

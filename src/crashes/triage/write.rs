@@ -1,5 +1,5 @@
-//! The folder of a bug: everything that is needed to analyse it. All of it is on the disk before
-//! the report names the bug: after a power failure nothing empty is taken for an input.
+//! The folder of a bug: everything needed to analyse it. All of it is on the disk before the report names the bug, so
+//! that a power failure leaves no empty file as an input.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, File};
@@ -16,7 +16,7 @@ use ffuzz_disk::output::{OutputError, replace_for_good};
 use ffuzz_exec::{REPLAY, REPLAY_FILE, Replay};
 use ffuzz_sys::file::settled;
 
-/// The smallest of the bug's files, and what was made of it.
+/// Best of the bug's files, and its minimized version.
 pub(super) const INPUT: &str = "input";
 pub(super) const MINIMIZED: &str = "minimized";
 /// Runs the target on either.
@@ -31,10 +31,10 @@ pub fn create(folder: &Path) -> Result<(), OutputError> {
     builder.create(folder).map_err(|error| OutputError::write(folder, error))
 }
 
-/// Writes what one run has shown.
+/// Writes the results of one run.
 pub(super) fn seen(folder: &Path, seen: &Seen) -> Result<(), OutputError> {
     create(folder)?;
-    // Its name is data of the folder around it.
+    // Syncs the parent folder, which holds its name.
     let names = folder.parent().map_or(Ok(()), |around| settled(File::open(around)?.sync_all()));
     names.map_err(|error| OutputError::write(folder, error))?;
     let put =
@@ -75,18 +75,18 @@ pub(super) fn input(folder: &Path, name: &str, data: &[u8]) -> Result<(), Output
 /// How the script hands the input to the target.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct ScriptInput<'a> {
-    /// What the input is called in the command line; empty for standard input.
+    /// Name of the input in the command line; empty for standard input.
     pub(super) name: &'a Path,
-    /// The user has named this file (`-f`): the target knows it, also without the command line.
+    /// True if the user named this file (`-f`): the target knows it without the command line.
     pub(super) is_users: bool,
     /// Extension that the file of the input must have.
     pub(super) extension: Option<&'a str>,
     pub(super) replay: Replay,
-    /// Value of `--net`, if the target is a server: real sockets are another way.
+    /// Value of `--net` if the target is a server, which can also run with real sockets.
     pub(super) server: Option<&'a str>,
 }
 
-/// Writes `reproduce.sh`: the command line on the smallest input there is, or on a given one, with these variables.
+/// Writes `reproduce.sh`: runs the command line with these variables on the smallest input, or on a given one.
 pub(super) fn script(
     folder: &Path,
     command: &[OsString],
@@ -111,7 +111,7 @@ pub(super) fn script(
     }
     text.extend_from_slice(&placed(input));
     text.extend_from_slice(inputs_before(input).as_bytes());
-    // After the commands above: a library of LD_PRELOAD is for the target alone.
+    // After the commands above: a preloaded library is for the target only.
     for (name, value) in env {
         text.extend_from_slice(b"export ");
         text.extend_from_slice(name.as_bytes());
@@ -189,7 +189,7 @@ fn run(command: &[OsString], input: ScriptInput<'_>) -> Vec<u8> {
     text
 }
 
-/// The part of the script for a crash that needs others: what its process gets before the input.
+/// Part of the script for a crash that needs inputs before its own.
 fn inputs_before(input: ScriptInput<'_>) -> String {
     let first = format!("[ -e \"$here/{BEFORE},cnt:000000\" ]");
     match input.replay {
@@ -204,7 +204,7 @@ fn inputs_before(input: ScriptInput<'_>) -> String {
             let name = input.name.file_name().unwrap_or_default().to_string_lossy();
             let copy = quoted(&[format!("/.replayed-{name}").into()]);
             let copy = String::from_utf8_lossy(&copy);
-            // The program finds one after the other in the same file, which keeps its extension.
+            // The program reads all inputs from the same file, which keeps its extension.
             let in_place = match name.is_empty() {
                 true => String::new(),
                 false => format!(
@@ -225,7 +225,7 @@ fn inputs_before(input: ScriptInput<'_>) -> String {
     }
 }
 
-/// What is between the places of a name.
+/// Splits `word` at the occurrences of `name`.
 fn split<'a>(word: &'a [u8], name: &[u8]) -> Vec<&'a [u8]> {
     let (mut parts, mut rest) = (Vec::new(), word);
     if name.is_empty() {

@@ -1,5 +1,5 @@
-//! The text of a coverage state: JSON with the keys of Killerbeez's instrumentation `afl`, and some of
-//! our own that Killerbeez ignores.
+//! Text format of a coverage state: JSON with the keys of Killerbeez's instrumentation `afl`, and additional ones that
+//! Killerbeez ignores.
 //!
 //! | key | value |
 //! |---|---|
@@ -25,14 +25,14 @@ use ffuzz_engine::feedback::{Known, Part};
 
 const FORMAT: &str = "ffuzz-coverage/1";
 const MEM: &str = "::MEM::";
-/// Edges of a program, and keys of its domains.
+/// Maximum number of edges of a program, and of keys of its domains.
 const MOST: u64 = 1 << 29;
 const MOST_NAMES: usize = 4096;
 
 const WHOLE_FILE: &str =
     "give a file of --save-coverage, of ffuzz-merge or of Killerbeez (-j), not cut";
 
-/// Why a text is no state.
+/// Reason for rejecting a text.
 #[derive(Debug, thiserror::Error, Diagnostic)]
 pub enum FormError {
     #[error("{0}")]
@@ -67,7 +67,7 @@ struct Values {
     size: u32,
     reducer: String,
     initial: u32,
-    /// Key within the domain, aggregate.
+    /// Pairs of key within the domain and aggregate.
     values: Vec<(u32, u32)>,
 }
 
@@ -100,7 +100,7 @@ struct File<'a> {
     check: Option<String>,
 }
 
-/// The file's content.
+/// Formats a state.
 #[must_use]
 pub fn text(known: &Known) -> Vec<u8> {
     let module = |part: &Part| Module {
@@ -146,7 +146,7 @@ pub fn text(known: &Known) -> Vec<u8> {
     text
 }
 
-/// A file of this format or of Killerbeez.
+/// Parses a file of this format or of Killerbeez.
 pub fn parse(text: &[u8]) -> Result<Known, FormError> {
     let file: File<'_> = serde_json::from_slice(text).map_err(FormError::Json)?;
     match &file.format {
@@ -211,7 +211,7 @@ fn domains(given: Vec<Values>) -> Result<(Vec<Domain>, BTreeMap<u32, u32>), Form
         let domain = Domain { name, start, size, reducer, initial };
         start = start.checked_add(size).ok_or_else(impossible)?;
         for (key, value) in one.values {
-            // What no run can have shown would make the laws of joining fail.
+            // A value that no run can have would break the laws of joining.
             let is_aggregate = value != initial && reducer.join(initial, value) == value;
             if key >= size || !is_aggregate {
                 return Err(impossible());
@@ -224,17 +224,17 @@ fn domains(given: Vec<Values>) -> Result<(Vec<Domain>, BTreeMap<u32, u32>), Form
     Ok((domains, values))
 }
 
-/// Names go to terminals.
+/// Cleans a name for display on terminals.
 fn clean(text: &str) -> String {
     text.chars().take(256).map(|letter| if letter.is_control() { '_' } else { letter }).collect()
 }
 
-/// A file without modules says so itself.
+/// A file without modules needs no mark.
 fn is_marked(known: &Known) -> bool {
     known.unnamed && !known.parts.is_empty()
 }
 
-/// Does not depend on where the files are: they may lie elsewhere.
+/// Hash of a state. Ignores the paths of module files, which may be elsewhere.
 fn check_of(known: &Known) -> u64 {
     let mut hash = mix(known.map_size() as u64);
     let mut add = |value: u64| hash = mix(hash ^ value);
@@ -270,7 +270,7 @@ const fn digits() -> [[u8; 2]; 256] {
     table
 }
 
-/// Value of a hexadecimal digit; above 15: it is none.
+/// Value of each hexadecimal digit; above 15 for other bytes.
 const NIBBLES: [u8; 256] = nibbles();
 
 const fn nibbles() -> [u8; 256] {

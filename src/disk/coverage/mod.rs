@@ -1,6 +1,6 @@
-//! Files with coverage states: what runs of a program have shown, for other campaigns and machines.
+//! Coverage state files: results of runs of a program, for other campaigns and machines.
 //!
-//! The form is a superset of what Killerbeez's instrumentation `afl` dumps; see [`form`].
+//! The format is a superset of the dumps of Killerbeez's instrumentation `afl`; see [`form`].
 
 pub mod form;
 
@@ -15,10 +15,10 @@ use ffuzz_sys::file;
 use ffuzz_sys::remedy::{self, Remedy};
 use form::FormError;
 
-/// Larger than the state of any program.
+/// Maximum file size, bytes; larger than the state of any program.
 const LARGEST: u64 = 4 << 30;
 
-/// Why a state cannot be used.
+/// Reason why a state cannot be used.
 #[derive(Debug, thiserror::Error, Diagnostic)]
 pub enum CoverageError {
     #[error("cannot read the coverage state {}: {source}", path.display())]
@@ -63,8 +63,8 @@ pub fn read(path: &Path) -> Result<Known, CoverageError> {
     form::parse(&text).map_err(|source| CoverageError::Form { path: path.into(), source })
 }
 
-/// Reads a state that can be joined with `own`. One that holds anything of an unnamed program comes without
-/// its parts, as if nothing of it were named.
+/// Reads a state that can be joined with `own`. Drops the parts of one that contains data of an unnamed program, as if
+/// it named none.
 pub fn read_for(path: &Path, own: &Known) -> Result<Known, CoverageError> {
     let mut known = read(path)?;
     let fits = own.check(&known);
@@ -75,7 +75,7 @@ pub fn read_for(path: &Path, own: &Known) -> Result<Known, CoverageError> {
     Ok(known)
 }
 
-/// Whether a state can be written there, before a campaign of hours relies on it.
+/// Checks that a state can be written to `path`, before a long campaign relies on it.
 pub fn check_place(path: &Path) -> Result<(), CoverageError> {
     Ok(check_user_file(path)?)
 }

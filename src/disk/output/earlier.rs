@@ -1,4 +1,4 @@
-//! What an earlier process of the same campaign left in `fuzzer_stats`.
+//! Counters of an earlier process of the same campaign, from `fuzzer_stats`.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -18,24 +18,24 @@ pub struct Earlier {
     pub last_find: u64,
     pub last_crash: u64,
     pub last_hang: u64,
-    /// What the queue holds, until it is read again.
+    /// Content of the queue, until it is read again.
     pub corpus: u64,
     pub favored: u64,
     pub crashes: u64,
     pub hangs: u64,
     pub max_depth: u32,
     pub edges: u64,
-    /// A number in the file cannot be; it counts as zero.
+    /// True if the file has an impossible number; it counts as zero.
     pub is_damaged: bool,
 }
 
-/// Beyond every number in the file, and far from an overflow.
+/// Maximum of a number; larger than any real one, and far from an overflow.
 const MOST: u64 = 1 << 48;
-/// A thousand years.
+/// Maximum run time: about a thousand years.
 const LONGEST_S: u64 = 1 << 35;
 
 impl Earlier {
-    /// Reads the file of an instance folder; what is missing or damaged counts as zero.
+    /// Reads the file of an instance folder; missing or damaged numbers count as zero.
     #[must_use]
     pub fn read(instance: &Path) -> Self {
         Self::from(&stats::read(instance))

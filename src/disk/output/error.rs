@@ -1,4 +1,4 @@
-//! What can go wrong with the output folder, and what to do about it.
+//! Errors of the output folder, and their remedies.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -9,7 +9,7 @@ use nix::errno::Errno;
 use ffuzz_sys::file;
 use ffuzz_sys::remedy;
 
-/// Each names the path. [`OutputError::Full`] is apart because the campaign waits for room and
+/// Error of an operation on a path. [`OutputError::Full`] is separate because the campaign waits for space and
 /// continues; the others end it.
 #[derive(Debug, thiserror::Error, Diagnostic)]
 pub enum OutputError {
@@ -58,7 +58,7 @@ impl OutputError {
         }
     }
 
-    /// The system's error.
+    /// Converts to a system error.
     pub(super) fn into_source(self) -> io::Error {
         match self {
             Self::Write { source, .. } | Self::Read { source, .. } => source,
@@ -67,13 +67,13 @@ impl OutputError {
         }
     }
 
-    /// It may be over in a moment.
+    /// True if the error may be temporary.
     #[must_use]
     pub fn may_pass(&self) -> bool {
         matches!(self, Self::Write { source, .. } | Self::Read { source, .. } if file::may_pass(source))
     }
 
-    /// A file or a folder is not there.
+    /// True if a file or a folder is missing.
     #[must_use]
     pub fn is_missing(&self) -> bool {
         matches!(self, Self::Write { source, .. } | Self::Read { source, .. } if file::is_missing(source))

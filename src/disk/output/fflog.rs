@@ -1,8 +1,8 @@
-//! `fuzzfactory.log`: what happens to the domains, in the lines of the original FuzzFactory.
+//! `fuzzfactory.log`: events of the domains, in the format of the original FuzzFactory.
 //!
-//! Keys are global indices; before its first update a key gets a line with its name. Lines are collected
-//! and written by [`FuzzFactoryLog::flush`], which the campaign calls at every waypoint, and by
-//! [`FuzzFactoryLog::tick`] each second; the file is not made before there is something to write.
+//! Keys are global indices; before its first update a key gets a line with its name. Lines are collected and written by
+//! [`FuzzFactoryLog::flush`], which the campaign calls at every waypoint, and by [`FuzzFactoryLog::tick`] each second;
+//! the file is created with the first line.
 
 use std::collections::HashSet;
 use std::fmt::Write as _;
@@ -17,7 +17,7 @@ use ffuzz_sys::file;
 
 /// Time after which collected lines are written.
 const FLUSH_AFTER: Duration = Duration::from_secs(1);
-/// Lines kept while the file cannot be written (a full disk); beyond that the oldest are dropped.
+/// Bytes of lines kept while the file cannot be written (a full disk); beyond that the oldest are dropped.
 const BACKLOG: usize = 1 << 20;
 
 #[derive(Debug)]
@@ -26,12 +26,12 @@ pub struct FuzzFactoryLog {
     file: Option<File>,
     lines: String,
     flushed: Instant,
-    /// Keys that were named.
+    /// Keys already named.
     met: HashSet<u32>,
 }
 
 impl FuzzFactoryLog {
-    /// A log in the instance folder; a new campaign truncates it, a resumed one appends to it.
+    /// Creates a log in the instance folder; a new campaign removes an old one, a resumed one appends to it.
     #[must_use]
     pub fn new(instance: &Path, resumed: bool) -> Self {
         let path = instance.join("fuzzfactory.log");
@@ -47,17 +47,17 @@ impl FuzzFactoryLog {
         }
     }
 
-    /// True at the first call for a key.
+    /// Returns true at the first call for a key.
     pub fn meets(&mut self, key: u32) -> bool {
         self.met.insert(key)
     }
 
-    /// The source location of a key: an additional line, which begins like the original's `# DSF map`.
+    /// Logs the source location of a key: an additional line, which begins like the original's `# DSF map`.
     pub fn name(&mut self, key: u32, name: &str) {
         let _ = writeln!(self.lines, "# key 0x{key:06x} is {name}");
     }
 
-    /// An input moved the aggregate of a key.
+    /// Logs that an input moved the aggregate of a key.
     pub fn update(&mut self, key: u32, value: u32, aggregate: u32, earlier: u32) {
         let _ = writeln!(
             self.lines,
@@ -67,7 +67,7 @@ impl FuzzFactoryLog {
         );
     }
 
-    /// The state after the dry run: every key whose aggregate has left its initial value.
+    /// Logs the state after the dry run: every key whose aggregate has left its initial value.
     pub fn starting_keys(&mut self, domains: &[Domain], aggregates: &[u32]) {
         self.lines.push_str("======== Starting Keys ========\n");
         for (index, domain) in domains.iter().enumerate() {
@@ -86,7 +86,7 @@ impl FuzzFactoryLog {
         }
     }
 
-    /// A seed's turn begins.
+    /// Logs the beginning of a seed's turn.
     pub fn fuzzing(&mut self, id: u32, favored: bool) {
         let _ = writeln!(self.lines, "===============Fuzzing test case #{id}===============");
         if !favored {
@@ -94,22 +94,22 @@ impl FuzzFactoryLog {
         }
     }
 
-    /// An input joins the queue.
+    /// Logs an input added to the queue.
     pub fn adding(&mut self, path: &Path) {
         let _ = writeln!(self.lines, "adding {} to queue", path.display());
     }
 
-    /// The input just added is the best for a key.
+    /// Logs that the input just added is the best for a key.
     pub fn top_rated(&mut self, key: u32) {
         let _ = writeln!(self.lines, "This input is the new top rated entry for key 0x{key:06x}");
     }
 
-    /// Writes what was collected if a second has passed. To be called now and then.
+    /// Writes the collected lines if a second has passed. Call it regularly.
     pub fn tick(&mut self) -> Result<(), OutputError> {
         if self.flushed.elapsed() < FLUSH_AFTER { Ok(()) } else { self.flush() }
     }
 
-    /// Writes what was collected. What cannot be written is kept for the next attempt.
+    /// Writes the collected lines; keeps them for the next attempt if that fails.
     pub fn flush(&mut self) -> Result<(), OutputError> {
         self.flushed = Instant::now();
         if self.lines.is_empty() {
@@ -132,7 +132,7 @@ impl FuzzFactoryLog {
         };
         let before = file.metadata()?.len();
         if let Err(error) = file.write_all(self.lines.as_bytes()) {
-            // Not half a line, and nothing twice at the next attempt.
+            // Leaves no partial line, and avoids duplicates at the next attempt.
             let _ = file.set_len(before);
             return Err(error);
         }

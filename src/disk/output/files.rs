@@ -1,6 +1,6 @@
-//! The few operations on files that [`super`] is made of.
+//! File operations used by [`super`].
 //!
-//! Folders are 0700 and files 0600, as AFL has them: inputs may be secret.
+//! Folders are 0700 and files 0600, as in AFL: inputs may be secret.
 
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{self, Write};
@@ -17,27 +17,27 @@ use ffuzz_sys::file::{self, settled};
 
 /// Temporary name in the instance folder. One is enough: only the owner of the lock writes.
 const TEMPORARY: &str = ".new_file";
-/// Links that are followed, as many as the kernel follows.
+/// Maximum number of links followed, as in the kernel.
 const MOST_LINKS: usize = 40;
 
-/// Writes `path` whole or not at all: first under a temporary name in `folder` (same file system),
-/// then renamed over what was there.
+/// Writes `path` whole or not at all: first under a temporary name in `folder` (same file system), then renamed over an
+/// existing file.
 pub fn replace_file(folder: &Path, path: &Path, data: &[u8]) -> Result<(), OutputError> {
     replace(folder, path, |file| file.write_all(data))
 }
 
-/// The same, and a power failure leaves what was there or this, as far as the file system can.
+/// Like [`replace_file`]; after a power failure the old or the new content remains, as far as the file system can.
 pub(super) fn replace_safely(folder: &Path, path: &Path, data: &[u8]) -> Result<(), OutputError> {
     replace(folder, path, |file| file.write_all(data).and_then(|()| settled(file.sync_all())))
 }
 
-/// The same, and once it has its name it survives a power failure.
+/// Like [`replace_file`]; on return the file survives a power failure.
 pub fn replace_for_good(folder: &Path, path: &Path, data: &[u8]) -> Result<(), OutputError> {
     replace_lastingly(folder, path, data).map(drop)
 }
 
-/// The same. False if it is not sure that the name survives: the file is complete and has its name, so it is
-/// not to be written again.
+/// Like [`replace_for_good`]. Returns false if the name may not survive a power failure: the file is complete, so do
+/// not write it again.
 pub(super) fn replace_lastingly(
     folder: &Path,
     path: &Path,
@@ -47,8 +47,8 @@ pub(super) fn replace_lastingly(
     Ok(path.parent().is_none_or(|parent| settled(sync(parent)).is_ok()))
 }
 
-/// Writes a file that the user names. A regular file, or the one that a link leads to, is replaced whole or not at
-/// all, and keeps its permissions; a device or a pipe is written into and stays what it is.
+/// Writes a file named by the user. Replaces a regular file, or the target of a link, whole or not at all, keeping its
+/// permissions; writes into a device or a pipe.
 pub fn replace_user_file(path: &Path, data: &[u8]) -> Result<(), OutputError> {
     let failed = |source| OutputError::write(path, source);
     let Some(goal) = place_of(path)? else { return write_into(path, data).map_err(failed) };
@@ -62,7 +62,7 @@ pub fn replace_user_file(path: &Path, data: &[u8]) -> Result<(), OutputError> {
     })
 }
 
-/// Whether [`replace_user_file`] can begin; nothing is left of the attempt.
+/// Checks that [`replace_user_file`] can begin; leaves no file behind.
 pub fn check_user_file(path: &Path) -> Result<(), OutputError> {
     let Some(goal) = place_of(path)? else { return Ok(()) };
     let temporary = beside(&goal);
@@ -71,7 +71,7 @@ pub fn check_user_file(path: &Path) -> Result<(), OutputError> {
     Ok(())
 }
 
-/// The name of the regular file that is or will be there, without links. None: a device, a pipe or an open file
+/// Resolves links to the path of a regular file, which need not exist. None for a device, a pipe or an open file
 /// (`/dev/stdout`), which is written into.
 fn place_of(path: &Path) -> Result<Option<PathBuf>, OutputError> {
     if path.is_dir() {
@@ -85,7 +85,7 @@ fn place_of(path: &Path) -> Result<Option<PathBuf>, OutputError> {
         let Ok(next) = fs::read_link(&goal) else { return Ok(Some(goal)) };
         let folder = goal.parent().filter(|folder| !folder.as_os_str().is_empty());
         let folder = folder.unwrap_or(Path::new("."));
-        // The links there are open files, and have the names only as text.
+        // Links there are open files whose names are only text.
         if folder.canonicalize().is_ok_and(|folder| folder.starts_with("/proc")) {
             return Ok(None);
         }
@@ -94,7 +94,7 @@ fn place_of(path: &Path) -> Result<Option<PathBuf>, OutputError> {
     Err(OutputError::write(path, Errno::ELOOP.into()))
 }
 
-/// Creates the temporary file of `goal` with its permissions; others are those of any new file.
+/// Creates the temporary file of `goal` with its permissions, or with default ones if it does not exist.
 fn create_like(temporary: &Path, goal: &Path) -> io::Result<File> {
     let create = || OpenOptions::new().write(true).create_new(true).open(temporary);
     let file = create().or_else(|error| match error.kind() {
@@ -107,7 +107,7 @@ fn create_like(temporary: &Path, goal: &Path) -> io::Result<File> {
     Ok(file)
 }
 
-/// A pipe that nobody reads is an error, at once.
+/// Writes into a device or a pipe; fails at once on a pipe without a reader.
 fn write_into(path: &Path, data: &[u8]) -> io::Result<()> {
     let flags = OFlag::O_NONBLOCK.bits();
     let opened = OpenOptions::new().write(true).custom_flags(flags).open(path);
@@ -119,12 +119,12 @@ fn write_into(path: &Path, data: &[u8]) -> io::Result<()> {
     file.write_all(data)
 }
 
-/// A device, a pipe or a socket, also through a link: `/dev/null`, `/dev/stdout`.
+/// True for a device, a pipe or a socket, also through a link: `/dev/null`, `/dev/stdout`.
 fn is_special(path: &Path) -> bool {
     fs::metadata(path).is_ok_and(|data| !data.is_file() && !data.is_dir())
 }
 
-/// The temporary name of a user's file.
+/// Temporary name for a user's file.
 fn beside(path: &Path) -> PathBuf {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     path.with_file_name(format!(".{name}.new"))
@@ -152,7 +152,7 @@ fn replace_through(
     })
 }
 
-/// Gives a file a second name, unless that exists. What a link leads to is linked, not the link.
+/// Creates a hard link, unless the name exists. Follows a symbolic link.
 pub(super) fn hard_link(file: &Path, name: &Path) -> io::Result<()> {
     let here = nix::fcntl::AT_FDCWD;
     linkat(here, file, here, name, AtFlags::AT_SYMLINK_FOLLOW).map_err(Into::into)
@@ -164,8 +164,7 @@ pub(super) fn create_dir(path: &Path) -> Result<(), OutputError> {
     builder.recursive(true).mode(0o700).create(path).map_err(|e| OutputError::write(path, e))
 }
 
-/// What is wrong with a folder that exists already: others can write to it, so that they can put anything
-/// in the place of the fuzzer's files.
+/// Warning about an existing folder that others can write to: they could replace the fuzzer's files.
 pub(super) fn exposed(path: &Path) -> Option<String> {
     let data = fs::metadata(path).ok()?;
     let (own, owner) = (nix::unistd::geteuid().as_raw(), data.uid());
@@ -180,7 +179,7 @@ pub(super) fn exposed(path: &Path) -> Option<String> {
     })
 }
 
-/// Makes `link` lead to `goal`. Only a link is replaced, never a file or a folder. Returns false on a file
+/// Creates the symbolic link `link` to `goal`. Replaces only a link, never a file or a folder. Returns false on a file
 /// system without links.
 pub(super) fn link(link: &Path, goal: &Path) -> Result<bool, OutputError> {
     match fs::read_link(link) {

@@ -1,4 +1,4 @@
-//! `-I COMMAND`: a shell command that is run for each new crash.
+//! `-I COMMAND`: a shell command executed for each new crash.
 
 use std::ffi::OsString;
 use std::io::stderr;
@@ -12,20 +12,19 @@ use nix::unistd::Pid;
 use ffuzz_event::{Event, EventSink};
 use ffuzz_sys::{stdio, underway};
 
-/// Interval of the looks at the command.
+/// Interval of checks for the end of the command.
 const LOOK: Duration = Duration::from_millis(5);
-/// How long it may continue after the campaign's end.
+/// Time that the command may continue after the campaign's end.
 const GRACE: Duration = Duration::from_secs(2);
 /// Time after which a command that does not end is reported.
 const LONG: Duration = Duration::from_secs(10);
 
-/// Runs the command and waits for it, as AFL does: a script that moves the crash away must be
-/// done before the next one arrives. The command sees the path of the
-/// crash as `$1`. One that outlives the campaign is killed.
+/// Runs the command and waits for it, as AFL does: a script that moves the crash away must finish before the next one
+/// arrives. The command gets the path of the crash as `$1`. One that outlives the campaign is killed.
 #[derive(Debug)]
 pub struct CrashCommand {
     command: OsString,
-    /// Programs read the fuzzer's standard output: the command's output goes to standard error.
+    /// Sends the command's output to standard error, because programs read the fuzzer's standard output.
     aside: bool,
 }
 
@@ -48,7 +47,7 @@ impl EventSink for CrashCommand {
                 .stdout(if self.aside { Stdio::from(stderr()) } else { Stdio::inherit() })
                 .process_group(0)
                 .spawn();
-            // The campaign continues whatever its exit code is.
+            // The exit code is ignored.
             if let Ok(child) = started {
                 wait(child);
             }

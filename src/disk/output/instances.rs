@@ -1,5 +1,4 @@
-//! The instances below an output folder, of whichever fuzzer: who is there, who runs, with which
-//! numbers.
+//! Instances of any fuzzer below an output folder, with their state and statistics.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -13,7 +12,7 @@ use nix::unistd::Pid;
 
 use super::stats;
 
-/// One folder with statistics, or with the traces of a start.
+/// A folder with statistics, or with files of a start.
 #[derive(Clone, Debug)]
 pub struct Instance {
     /// The folder's name.
@@ -26,11 +25,11 @@ pub struct Instance {
 
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum InstanceState {
-    /// Its process runs on this machine.
+    /// The process runs on this machine.
     Alive,
-    /// It runs its seeds, and has no new statistics yet.
+    /// Running its seeds, without new statistics yet.
     Starting,
-    /// It is gone, or runs elsewhere.
+    /// Ended, or running elsewhere.
     Dead,
 }
 
@@ -46,13 +45,13 @@ impl InstanceState {
 }
 
 impl Instance {
-    /// A number of the statistics; 0 if it is not there.
+    /// A number of the statistics; 0 if missing.
     #[must_use]
     pub fn number(&self, name: &str) -> u64 {
         self.text(name).parse().unwrap_or(0)
     }
 
-    /// The same for one with a fraction, or a percentage.
+    /// A fraction or percentage of the statistics; 0 if missing.
     #[must_use]
     pub fn fraction(&self, name: &str) -> f64 {
         self.text(name).trim_end_matches('%').parse().unwrap_or(0.0)
@@ -64,8 +63,8 @@ impl Instance {
     }
 }
 
-/// The instances in `root`, by name, and `root` itself if it is one. Links are not followed: those
-/// of ffuzz lead to a folder that is found anyway.
+/// Instances in `root`, by path, and `root` itself if it is one. Does not follow links: those of ffuzz lead to folders
+/// that are found anyway.
 pub fn find(root: &Path) -> io::Result<Vec<Instance>> {
     let mut folders = vec![root.to_owned()];
     for entry in fs::read_dir(root)? {
@@ -98,8 +97,8 @@ fn read(folder: &Path, held: &[u64]) -> Option<Instance> {
     Some(Instance { state, ..instance })
 }
 
-/// A fuzzer writes its setup first and its statistics when the seeds were run; until then only its
-/// lock shows that it is there.
+/// State of an instance. A fuzzer writes its setup first and its statistics after running the seeds; until then only
+/// its lock shows that it runs.
 fn state(
     instance: &Instance,
     setup: Option<SystemTime>,

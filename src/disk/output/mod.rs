@@ -1,8 +1,8 @@
-//! The output folder in AFL's layout: who may use it, and the only place that writes finds.
+//! The output folder in AFL's layout: its lock, and the only place that writes finds.
 //!
-//! Every file is written under a temporary name in the instance folder and renamed, so a reader
-//! sees a whole file or none, and `queue/` never holds anything but entries. The names themselves
-//! are made by [`ffuzz_engine::corpus::names`]; what is in the statistics is decided by the campaign.
+//! Every file is written under a temporary name in the instance folder and renamed, so a reader sees a whole file or
+//! none, and `queue/` only ever holds entries. [`ffuzz_engine::corpus::names`] creates the names; the campaign decides
+//! the content of the statistics.
 
 pub mod earlier;
 mod error;
@@ -34,18 +34,18 @@ use ffuzz_config::options::OutputOptions;
 use ffuzz_engine::corpus::names;
 use ffuzz_sys::file::{self, Locked};
 
-/// What a shortcut in OUT leads to in the instance folder.
+/// Targets of the links in OUT within the instance folder.
 const LINKS: &[&str] =
     &["queue", "crashes", "hangs", "fuzzfactory.log", "fuzzer_stats", "plot_data"];
 
-/// Files that are appended to, so that what has their name is written to.
+/// Files that are appended to; an existing file of this name is written to.
 const APPENDED: &[&str] = &["plot_data", "fuzzfactory.log"];
 
-/// Names the folder of seeds until all of them are in the queue.
+/// File with the path of the seed folder until all seeds are in the queue.
 const SOURCE: &str = ".seeds_left";
-/// No path is longer.
+/// Longest path, bytes.
 const LONGEST_PATH: u64 = 1 << 12;
-/// Of a file of `.synced`; it holds 12 bytes.
+/// Maximum size read of a file of `.synced`, bytes; it holds at most 12.
 const LONGEST_POSITION: u64 = 64;
 
 /// One instance folder, locked for as long as this value lives.
@@ -53,7 +53,7 @@ const LONGEST_POSITION: u64 = 64;
 pub struct OutputDir {
     instance: PathBuf,
     input: PathBuf,
-    /// The same for other builds of the target.
+    /// Input paths of other builds of the target.
     other_inputs: Vec<PathBuf>,
     main_node: bool,
     crash_readme: bool,
@@ -61,16 +61,16 @@ pub struct OutputDir {
     resumed: bool,
     settler: Settler,
     notes: Vec<String>,
-    /// The open folder: the kernel frees the lock with it, however the process ends.
+    /// The open folder: the kernel releases the lock with it, however the process ends.
     lock: Locked,
-    /// To make the folder again, should somebody remove it.
+    /// Kept for recreating the folder if it is removed.
     options: OutputOptions,
     target_command: Vec<OsString>,
 }
 
 impl OutputDir {
-    /// Creates or takes over the instance folder. Nothing that was found earlier is changed; a
-    /// folder with work in it is refused unless `resume`, and a folder without any if `resume`.
+    /// Creates or takes over the instance folder. Changes no earlier finds; rejects a folder with finds unless
+    /// `resume`, and one without if `resume`.
     pub fn open(options: &OutputOptions, resume: bool) -> Result<Self, OutputError> {
         let instance = options.root.join(&options.instance);
         if resume {
@@ -159,8 +159,8 @@ impl OutputDir {
         Ok(())
     }
 
-    /// Makes the folder again if it was removed; one that is in its place is somebody else's and left alone. Returns
-    /// whether that was so. Its files are for the caller to write.
+    /// Recreates the folder if it was removed; leaves a replacement of it unchanged. Returns true if it was recreated;
+    /// the caller then writes its files.
     pub fn restore(&mut self) -> Result<bool, OutputError> {
         match fs::symlink_metadata(&self.instance) {
             Err(error) if file::is_missing(&error) => {}
@@ -181,8 +181,7 @@ impl OutputDir {
         std::mem::take(&mut self.notes)
     }
 
-    /// Notes where the seeds come from until all are in the queue: a process that is killed before
-    /// leaves that to the next one.
+    /// Records the seed folder until all seeds are in the queue, so that the next process can continue after a kill.
     pub fn note_source(&self, seeds: Option<&Path>) -> Result<(), OutputError> {
         match seeds {
             Some(seeds) => self.replace(SOURCE, seeds.as_os_str().as_bytes()),
@@ -193,7 +192,7 @@ impl OutputDir {
         }
     }
 
-    /// The folder whose seeds an earlier process has not taken in completely.
+    /// Seed folder that an earlier process has not imported completely.
     #[must_use]
     pub fn unfinished_source(&self) -> Option<PathBuf> {
         let path = file::read_whole(&self.instance.join(SOURCE), LONGEST_PATH).ok()?;
@@ -201,8 +200,7 @@ impl OutputDir {
         path.is_absolute().then_some(path)
     }
 
-    /// The names in the queue. Folders that were removed are created again; a folder that replaced
-    /// one of the fuzzer's belongs to another program.
+    /// Names in the queue. Recreates removed folders; fails if another folder has replaced the instance's.
     pub fn queue_names(&mut self) -> Result<HashSet<String>, OutputError> {
         let failed = |error| OutputError::read(&self.instance, error);
         match file::patiently(|| fs::metadata(&self.instance)) {
@@ -233,20 +231,20 @@ impl OutputDir {
         &self.instance
     }
 
-    /// Whether the campaign continues an earlier one.
+    /// True if the campaign continues an earlier one.
     #[must_use]
     pub fn resumed(&self) -> bool {
         self.resumed
     }
 
-    /// Where the target finds its input. Not created here, except in a shared `AFL_TMPDIR`;
-    /// removed when this value is dropped.
+    /// Path of the target's input file. Not created here, except in a shared `AFL_TMPDIR`; removed when this value is
+    /// dropped.
     #[must_use]
     pub fn input_path(&self) -> &Path {
         &self.input
     }
 
-    /// The same for another build of the target.
+    /// Adds an input path for another build of the target.
     pub fn add_input_path(&mut self) -> PathBuf {
         let mut name = OsString::from(format!(".build{}", self.other_inputs.len()));
         name.push(self.input.file_name().unwrap_or_default());
@@ -255,17 +253,17 @@ impl OutputDir {
         path
     }
 
-    /// Writes a file of the instance folder, whole or not at all, over an older one if there is.
+    /// Writes a file of the instance folder, whole or not at all, replacing an older one.
     pub fn replace(&self, name: &str, data: &[u8]) -> Result<(), OutputError> {
         replace_file(&self.instance, &self.instance.join(name), data)
     }
 
-    /// What an earlier process of the campaign has left for this one.
+    /// Loads the state saved by an earlier process of the campaign.
     pub fn load_state(&self) -> Result<State, OutputError> {
         State::load(&self.state_path())
     }
 
-    /// Leaves it for the next one.
+    /// Saves the state for the next process.
     pub fn save_state(&self, state: &State) -> Result<(), OutputError> {
         self.replace(state::NAME, &state.text())
     }
@@ -289,8 +287,8 @@ impl OutputDir {
         Ok(path)
     }
 
-    /// Puts a user's file into the queue, as a second name of it if the file system allows, which
-    /// is quicker. Nothing in the queue is ever written to, so the user's file stays as it is.
+    /// Adds a user's file to the queue as a hard link if possible, which is quicker. Queue files are never written in
+    /// place, so the user's file stays unchanged.
     pub fn link_seed(
         &mut self,
         name: &str,
@@ -310,22 +308,22 @@ impl OutputDir {
         self.instance.join("queue").join(name)
     }
 
-    /// How far the queue of this peer was read: the content of its file, empty if there is none.
+    /// Read position in a peer's queue: the content of its file, empty if there is none.
     #[must_use]
     pub fn synced(&self, peer: &str) -> Vec<u8> {
         let path = self.instance.join(".synced").join(peer);
         file::read(&path, LONGEST_POSITION).unwrap_or_default()
     }
 
-    /// Records it.
+    /// Records the read position in a peer's queue.
     pub fn note_synced(&self, peer: &str, position: &[u8]) -> Result<(), OutputError> {
         let folder = self.instance.join(".synced");
         files::create_dir(&folder)?;
         replace_file(&self.instance, &folder.join(peer), position)
     }
 
-    /// Puts the trimmed content in the place of a queue file, which is on the disk: so it has to be
-    /// there first. The name may lead to either for a while.
+    /// Replaces a queue file by its trimmed content. Syncs the content first, because the old file is already on the
+    /// disk; the name may lead to either for a while.
     pub fn replace_seed(&mut self, name: &str, data: &[u8]) -> Result<PathBuf, OutputError> {
         let path = self.seed_path(name);
         files::replace_safely(&self.instance, &path, data)?;
@@ -359,8 +357,8 @@ impl OutputDir {
         Ok(path)
     }
 
-    /// Stores what is known of a crash that did not repeat alone, apart: afl-fuzz removes no folder of
-    /// crashes that holds something of others.
+    /// Stores an input before a crash that did not reproduce alone, in a separate folder: afl-fuzz does not remove a
+    /// crash folder that contains foreign files.
     pub fn save_before(&mut self, name: &str, data: &[u8]) -> Result<PathBuf, OutputError> {
         let folder = self.instance.join(names::BEFORE_CRASHES);
         files::create_dir(&folder)?;
@@ -422,14 +420,13 @@ impl Drop for OutputDir {
     }
 }
 
-/// Whether an instance folder holds finds: entries in its queue, crashes or hangs. One that cannot
-/// be read is not known to be empty.
+/// True if an instance folder contains finds: queue entries, crashes or hangs. Also true if it cannot be read.
 #[must_use]
 pub fn holds_work(root: &Path, instance: &str) -> bool {
     find_work(root, instance).unwrap_or(true)
 }
 
-/// The same for callers that report why it cannot be read.
+/// Like [`holds_work`], for callers that report read errors.
 pub fn find_work(root: &Path, instance: &str) -> Result<bool, OutputError> {
     for name in ["queue", "crashes", "hangs"] {
         match entries(&root.join(instance).join(name)) {
@@ -448,8 +445,8 @@ fn vacant(path: &Path) -> Result<(), OutputError> {
     }
 }
 
-/// Takes the folder for this process. The lock hangs on the open folder, which targets do not
-/// inherit, so it ends with the fuzzer and not with what the fuzzer started.
+/// Locks the folder for this process. The lock belongs to the open folder, which targets do not inherit, so it ends
+/// with the fuzzer and not with its children.
 fn lock(instance: &Path) -> Result<Locked, OutputError> {
     let lock = file::patiently(|| Locked::new(File::open(instance)?, false));
     lock.map_err(|error| match file::is_taken(&error) {
@@ -458,7 +455,7 @@ fn lock(instance: &Path) -> Result<Locked, OutputError> {
     })
 }
 
-/// The folders of an instance.
+/// Creates the folders of an instance.
 fn make_folders(instance: &Path) -> Result<(), OutputError> {
     for name in ["queue", "crashes", "hangs"] {
         files::create_dir(&instance.join(name))?;
@@ -469,8 +466,7 @@ fn make_folders(instance: &Path) -> Result<(), OutputError> {
     Ok(())
 }
 
-/// Path of `.cur_input`; a leftover in the instance folder is removed, one in `AFL_TMPDIR` may belong
-/// to another fuzzer.
+/// Path of `.cur_input`. Removes a leftover in the instance folder; one in `AFL_TMPDIR` may belong to another fuzzer.
 fn claim_input(options: &OutputOptions, instance: &Path) -> Result<PathBuf, OutputError> {
     let name = match &options.extension {
         Some(extension) => format!(".cur_input.{extension}"),

@@ -1,4 +1,4 @@
-//! `plot_data`: the campaign over time, one row at most every five seconds.
+//! `plot_data`: the campaign over time, at most one row every five seconds.
 
 use std::io::{self, Write};
 use std::os::unix::fs::FileExt;
@@ -36,11 +36,10 @@ pub fn row(s: &Snapshot) -> String {
     )
 }
 
-/// A row as it is read: the thirteen columns of [`HEADER`]. AFL before 4.0 wrote eleven: the
-/// others are 0 then.
+/// A parsed row: the thirteen columns of [`HEADER`]. AFL before 4.0 wrote eleven; the others are then 0.
 pub type Row = [f64; 13];
 
-/// All rows that can be read, of whichever fuzzer.
+/// Parses all readable rows, of any fuzzer.
 #[must_use]
 pub fn parse(text: &str) -> Vec<Row> {
     let row = |line: &str| {
@@ -66,13 +65,13 @@ pub fn last_row(instance: &Path) -> Option<Row> {
     let mut tail = vec![0; usize::try_from(length - start).ok()?];
     file.read_exact_at(&mut tail, start).ok()?;
     let text = String::from_utf8_lossy(&tail);
-    // The first line may be half a row, and so may the last.
+    // The first and the last line may be incomplete.
     let whole = text.rsplit_once('\n').map_or("", |(whole, _)| whole);
     let whole = if start == 0 { whole } else { whole.split_once('\n')?.1 };
     parse(whole).pop()
 }
 
-/// What has to differ for a new row: everything but clocks and counters of runs.
+/// Values of which one must differ for a new row: all but clocks and run counters.
 type State = [u64; 9];
 
 fn state(s: &Snapshot) -> State {
@@ -89,12 +88,12 @@ fn state(s: &Snapshot) -> State {
     ]
 }
 
-/// Appends rows; an existing file is continued ([`super::OutputDir`] removes that of a campaign
-/// that is not resumed). A row that cannot be written is made up for by the next one.
+/// Appends rows to the file ([`super::OutputDir`] removes an old one unless the campaign is resumed). If a write fails,
+/// the next row replaces it.
 #[derive(Debug)]
 pub struct PlotFile {
     path: PathBuf,
-    /// When the last row was written, by a clock that may be set back.
+    /// Time of the last row, by a clock that may be set back.
     written: u64,
     last: Option<State>,
 }
@@ -118,12 +117,12 @@ impl PlotFile {
         let first = self.last.is_none();
         let text = match before {
             0 => format!("{HEADER}{row}"),
-            // A killed process may have left half a row.
+            // A killed process may leave an incomplete row.
             _ if first && !ends_with_line(&self.path, before)? => format!("\n{row}"),
             _ => row.to_owned(),
         };
         file.write_all(text.as_bytes()).inspect_err(|_| {
-            // Readers split by lines: no half row may stay.
+            // Readers split by lines: remove an incomplete row.
             let _ = file.set_len(before);
         })
     }

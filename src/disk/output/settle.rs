@@ -1,8 +1,7 @@
-//! Queue entries outlive a power failure, at no cost to the fuzzing.
+//! Syncs queue entries so that they survive a power failure, without slowing down the fuzzing.
 //!
-//! A file that was renamed into place is complete for every reader, but the kernel may keep its
-//! bytes in memory for half a minute. Crashes and hangs are few and are brought to the disk before
-//! they get their name; queue entries are many, and a thread does it later.
+//! A renamed file is complete for every reader, but the kernel may keep its bytes in memory for half a minute. Crashes
+//! and hangs are few and are synced before they get their name; queue entries are many, and a thread syncs them later.
 
 use std::collections::BTreeSet;
 use std::fs::OpenOptions;
@@ -15,11 +14,10 @@ use std::time::{Duration, Instant};
 
 use ffuzz_sys::file;
 
-/// Files of so much time are brought to the disk together: the second costs less than the first.
+/// Time for which files are collected before a sync: the second one costs less than the first.
 const GATHER: Duration = Duration::from_secs(1);
 
-/// Brings files to the disk, in a thread that lives as long as this value. Dropped, it finishes
-/// the files that it was given.
+/// Syncs files in a thread. Dropping it first finishes the queued files.
 #[derive(Debug)]
 pub(super) struct Settler {
     sender: Option<Sender<PathBuf>>,
@@ -27,7 +25,7 @@ pub(super) struct Settler {
 }
 
 impl Settler {
-    /// Without a thread (the system refuses one) the kernel's own time holds.
+    /// Starts the thread; if that fails, the kernel syncs in its own time.
     pub(super) fn new() -> Self {
         let (sender, paths) = channel();
         let thread = thread::Builder::new().name("settle".into()).spawn(move || work(&paths, sync));
@@ -50,7 +48,7 @@ impl Drop for Settler {
     }
 }
 
-/// Ignores errors: a file may be removed already, and the next write reports a failing disk.
+/// Syncs the received files. Ignores errors: a file may be removed already, and the next write reports a failing disk.
 fn work(paths: &Receiver<PathBuf>, sync: impl Fn(&Path) -> io::Result<()>) {
     while let Ok(first) = paths.recv() {
         let mut files = BTreeSet::from([first]);

@@ -1,4 +1,4 @@
-//! The texts that record how a campaign was started: `fuzzer_setup`, `cmdline`, the crash README.
+//! Texts that record the start of a campaign: `fuzzer_setup`, `cmdline`, the crash README.
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
@@ -6,7 +6,7 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 const VARIABLES: &[u8] = b"# environment variables:\n";
 const COMMAND: &[u8] = b"# command line:\n";
 
-/// How a campaign of ffuzz or afl-fuzz was started, as its `fuzzer_setup` has it.
+/// Recorded start of a campaign of ffuzz or afl-fuzz, from its `fuzzer_setup`.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub struct RecordedSetup {
     pub variables: Vec<(OsString, OsString)>,
@@ -15,7 +15,7 @@ pub struct RecordedSetup {
 }
 
 impl RecordedSetup {
-    /// Reads what [`fuzzer_setup`] has written; None for another text.
+    /// Parses the output of [`fuzzer_setup`]; None for another text.
     #[must_use]
     pub fn parse(text: &[u8]) -> Option<Self> {
         let at = text.windows(COMMAND.len()).position(|window| window == COMMAND)?;
@@ -30,7 +30,7 @@ impl RecordedSetup {
     }
 }
 
-/// The words of a line in which a shell's quotes hold every special character.
+/// Splits a line into words, removing a shell's quotes.
 fn unquoted(line: &[u8]) -> Vec<OsString> {
     let (mut words, mut word, mut open) = (Vec::new(), None::<Vec<u8>>, None);
     for &byte in line {
@@ -48,8 +48,7 @@ fn unquoted(line: &[u8]) -> Vec<OsString> {
     words.into_iter().map(OsString::from_vec).collect()
 }
 
-/// `fuzzer_setup`: known variables that are set, and the command line in a form that a shell
-/// reads back.
+/// `fuzzer_setup`: known variables that are set, and the command line quoted for a shell.
 #[must_use]
 pub fn fuzzer_setup(environment: &[(String, String)], command_line: &[OsString]) -> Vec<u8> {
     let mut text = VARIABLES.to_vec();
@@ -87,7 +86,7 @@ pub fn crash_readme(command_line: &[OsString]) -> Vec<u8> {
     text
 }
 
-/// All words in single quotes, for a shell.
+/// Quotes all words for a shell.
 #[must_use]
 pub fn quoted(words: &[OsString]) -> Vec<u8> {
     let mut text = Vec::new();
@@ -104,7 +103,7 @@ pub fn quoted(words: &[OsString]) -> Vec<u8> {
     text
 }
 
-/// The same for people: quotes stand only where a shell needs them.
+/// Formats words for display, quoted only where a shell needs it.
 #[must_use]
 pub fn shell_line(words: &[OsString]) -> String {
     let plain = |byte: &u8| byte.is_ascii_alphanumeric() || b"-_./,:=@%+".contains(byte);

@@ -1,4 +1,4 @@
-//! `state.json`: what a restarted campaign continues from, next to the queue itself.
+//! `state.json`: the state from which a restarted campaign continues, besides the queue.
 
 use std::collections::HashSet;
 use std::hash::{DefaultHasher, Hasher};
@@ -17,44 +17,43 @@ use ffuzz_sys::file;
 
 pub const NAME: &str = "state.json";
 
-/// Larger than that of any corpus that fits into memory.
+/// Maximum file size, bytes; larger than for any corpus that fits into memory.
 const LARGEST: u64 = 4 << 30;
-/// Beyond every counter of a campaign, and far from an overflow.
+/// Maximum of a counter; larger than any real one, and far from an overflow.
 const MOST: u64 = 1 << 48;
-/// An hour; no run takes longer.
+/// Maximum run time, microseconds: an hour.
 const LONGEST_US: u64 = 3_600_000_000;
-/// Turns and cycles of a seed.
+/// Maximum number of turns and of missed cycles of a seed.
 const MOST_TURNS: u32 = 1 << 30;
 const MOST_STAGES: usize = 256;
 const LONGEST_NAME: usize = 64;
 
-/// The end of the file: a hash of all before it.
+/// End of the file: a hash of everything before it.
 const CHECK: &[u8] = b",\"check\":\"";
 const CHECK_END: &[u8] = b"\"}\n";
 const DIGITS: usize = 16;
 
-/// The content of the file. A part that is missing is empty.
+/// Content of the file. A missing part is empty.
 #[derive(Clone, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
 #[serde(default)]
 pub struct State {
-    /// How far mutators are with each seed.
+    /// State of the mutators for each seed.
     pub mutators: Vec<StoredStates>,
-    /// What the rest was measured with: the program, its arguments and its maps. Of another target
-    /// nothing is used.
+    /// Hash of the program, its arguments and its maps. The rest is not used for another target.
     pub target: u64,
     pub judge: Lessons,
     pub counters: Counters,
     pub seeds: Vec<KnownSeed>,
-    /// What the seeds do not pass.
+    /// Comparisons that the seeds do not pass.
     pub blockers: Blockers,
-    /// What stages of a turn know, by their names.
+    /// Saved data of the stages, by name.
     pub stages: Saved,
-    /// The best values of each domain, for who reports them.
+    /// Best values of each domain, for reports.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub records: Vec<BestValue>,
 }
 
-/// The value of a key.
+/// Best value of a key.
 #[derive(Clone, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
 #[serde(default)]
 pub struct BestValue {
@@ -66,7 +65,7 @@ pub struct BestValue {
     pub place: String,
 }
 
-/// Statistics that `fuzzer_stats` does not have.
+/// Statistics that are not in `fuzzer_stats`.
 #[derive(Clone, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
 #[serde(default)]
 pub struct Counters {
@@ -87,16 +86,16 @@ pub struct Counters {
     pub execs_at_crash: u64,
     pub slowest_us: u64,
     pub stages: Vec<StageYield>,
-    /// Of each domain.
+    /// Number of waypoints of each domain.
     pub waypoints: Vec<u64>,
 }
 
-/// What is known of a queue entry.
+/// Saved data of a queue entry.
 #[derive(Clone, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
 #[serde(default)]
 pub struct KnownSeed {
     pub name: String,
-    /// Hash of its bytes: a changed file is run again.
+    /// Hash of the content; a changed file is run again.
     pub hash: u64,
     pub exec_us: u64,
     pub path_hash: u64,
@@ -104,7 +103,7 @@ pub struct KnownSeed {
     /// Empty unless the seed was the best for an edge.
     #[serde(skip_serializing_if = "<[u32]>::is_empty")]
     pub trace: Box<[u32]>,
-    /// Keys and bits that it owns.
+    /// Owned keys with their bits.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub keys: Vec<(u32, u32)>,
     pub changed_at: u32,
@@ -116,7 +115,7 @@ pub struct KnownSeed {
 }
 
 impl State {
-    /// Without a file the state is empty.
+    /// Loads the state; empty without a file.
     pub fn load(path: &Path) -> Result<Self, OutputError> {
         let failed = |error| OutputError::read(path, error);
         let text = match file::patiently(|| file::read_whole(path, LARGEST)) {
@@ -146,7 +145,7 @@ impl State {
         text
     }
 
-    /// Why it cannot be that of any campaign.
+    /// Reason why the state is impossible for any campaign.
     fn flaw(&self) -> Option<&'static str> {
         let mut names = HashSet::new();
         let named = self.seeds.iter().filter(|seed| !seed.name.is_empty());
@@ -166,7 +165,7 @@ impl State {
         self.counters.flaw()
     }
 
-    /// Why it cannot belong to a campaign with a target of this number of edges and keys.
+    /// Reason why the state is impossible for a target with this number of edges and keys.
     #[must_use]
     pub fn flaw_for(&self, edges: usize, keys: usize) -> Option<&'static str> {
         let of_seeds = || self.seeds.iter().find_map(|seed| seed.flaw(self.judge.map_size(), keys));
@@ -227,7 +226,7 @@ fn hash_of(text: &[u8]) -> u64 {
     hasher.finish()
 }
 
-/// A file without a hash was written by an older version, or by hand.
+/// True if the hash is correct or missing: older versions wrote none, and users may edit it.
 fn is_as_written(text: &[u8]) -> bool {
     let hash = text.strip_suffix(CHECK_END).and_then(|text| text.split_last_chunk::<DIGITS>());
     let Some((text, hash)) = hash else { return true };

@@ -1,4 +1,4 @@
-//! `fuzzer_stats` and `fuzz_bitmap`, in the form that AFL's tools and their many readers expect.
+//! `fuzzer_stats` and `fuzz_bitmap`, in the format that AFL's tools and other readers expect.
 //!
 //! [`fuzzer_stats`] is pure; [`StatsFile`] decides when it is written. Readers source the file as
 //! shell text and depend on the padding to 18 columns, so both are kept in additional keys, too.
@@ -22,9 +22,9 @@ use ffuzz_sys::{file, underway};
 const VERSION: &str = concat!("ffuzz-", env!("CARGO_PKG_VERSION"));
 /// `fuzz_bitmap` is filled up to a multiple of this, as AFL does.
 const MAP_UNIT: usize = 64;
-/// More than any fuzzer writes.
+/// Maximum size read, bytes; more than any fuzzer writes.
 const LARGEST: u64 = 16 << 20;
-/// More domains or mutators than any campaign has.
+/// Maximum number of domains or mutators read.
 const MOST_PARTS: u64 = 4096;
 
 /// The content of `fuzzer_stats`.
@@ -62,14 +62,14 @@ pub fn fuzzer_stats(s: &Snapshot) -> String {
     out.0
 }
 
-/// The values of an instance's `fuzzer_stats`, of whichever fuzzer, by name; none without a file.
+/// Values of an instance's `fuzzer_stats`, of any fuzzer, by name; empty without a file.
 #[must_use]
 pub fn read(instance: &Path) -> BTreeMap<String, String> {
     let bytes = file::read(&instance.join("fuzzer_stats"), LARGEST).unwrap_or_default();
     parse(&String::from_utf8_lossy(&bytes))
 }
 
-/// Values go to terminals: letters that would steer one are replaced.
+/// Parses the file. Replaces control characters, because values are shown on terminals.
 #[must_use]
 pub fn parse(text: &str) -> BTreeMap<String, String> {
     let clean = |text: &str| text.trim().replace(char::is_control, "_");
@@ -77,7 +77,7 @@ pub fn parse(text: &str) -> BTreeMap<String, String> {
     lines.map(|(name, value)| (clean(name), clean(value))).collect()
 }
 
-/// The numbers of a file that [`parse`] has read, as far as it tells; those of another fuzzer's, too.
+/// Converts values from [`parse`] to a snapshot, as far as the file has them; also for other fuzzers.
 #[must_use]
 pub fn snapshot(values: &BTreeMap<String, String>) -> Snapshot {
     let text = |name: &str| values.get(name).map_or("", String::as_str);
@@ -342,8 +342,8 @@ fn search(out: &mut Lines, search: &Search) {
     out.add("testcache_evict", 0);
 }
 
-/// Our own keys. They stand in front of `afl_banner` because strict readers stop at the last key
-/// they know, and are numbered because names may be empty, equal or no shell names.
+/// Adds ffuzz's own keys. They precede `afl_banner` because strict readers stop at the last key they know, and are
+/// numbered because names may be empty, equal or invalid in a shell.
 fn domains(out: &mut Lines, domains: &[DomainStatus], guided: bool) {
     if domains.is_empty() {
         return;
@@ -364,7 +364,7 @@ fn domains(out: &mut Lines, domains: &[DomainStatus], guided: bool) {
     }
 }
 
-/// The same for foreign mutators.
+/// Adds the keys of foreign mutators.
 fn mutators(out: &mut Lines, mutators: &[MutatorStatus]) {
     if mutators.is_empty() {
         return;
@@ -382,7 +382,7 @@ fn mutators(out: &mut Lines, mutators: &[MutatorStatus]) {
     }
 }
 
-/// The value is between double quotes when a tool has converted the line to shell.
+/// Makes a value safe within double quotes, for tools that convert the line to shell.
 fn shell_safe(text: &str) -> String {
     text.chars().map(|c| if "\"$`\\".contains(c) || c.is_control() { '_' } else { c }).collect()
 }
@@ -393,7 +393,7 @@ fn shell_safe(text: &str) -> String {
 pub struct StatsFile {
     instance: PathBuf,
     interval_s: u64,
-    /// When it was written, by a clock that may be set back; 0: it is to be written now.
+    /// Time of the last write, by a clock that may be set back; 0: write now.
     written: u64,
     newest: Newest,
     failure: Option<OutputError>,
@@ -423,7 +423,7 @@ impl StatsFile {
         }
     }
 
-    /// The last numbers of a campaign: a failure that may pass is retried.
+    /// Writes the final numbers of a campaign; retries temporary failures.
     fn write_for_good(&mut self, s: &Snapshot) {
         let start = Instant::now();
         self.write(s);
@@ -442,11 +442,11 @@ impl StatsFile {
     }
 }
 
-/// The last tick's numbers, and when it was.
+/// Snapshot of the last tick, and its time.
 type Newest = Arc<Mutex<Option<(Instant, Box<Snapshot>)>>>;
 
-/// The numbers of a campaign that is abandoned, because foreign code does not return: those of the last
-/// tick, and the time.
+/// Writes the numbers of a campaign abandoned because foreign code does not return: those of the last tick, with the
+/// time updated.
 fn write_newest(instance: &Path, newest: &Newest, runs: u64) {
     let newest = newest.lock().unwrap_or_else(PoisonError::into_inner).take();
     let Some((since, mut snapshot)) = newest else { return };
@@ -455,7 +455,7 @@ fn write_newest(instance: &Path, newest: &Newest, runs: u64) {
     snapshot.times.now += later.as_secs();
     snapshot.runs.execs = snapshot.runs.execs.max(runs);
     let path = instance.join("fuzzer_stats");
-    // Nobody is left to report it to.
+    // The error can no longer be reported.
     let _ = replace_file(instance, &path, fuzzer_stats(&snapshot).as_bytes());
 }
 
@@ -470,7 +470,7 @@ impl EventSink for StatsFile {
             *self.newest.lock().unwrap_or_else(PoisonError::into_inner) = newest;
         }
         let snapshot = match event {
-            // It has no numbers of its own: the first snapshot after it is written.
+            // This event has no numbers: the first snapshot after it is written.
             Event::Started => {
                 self.written = 0;
                 return;

@@ -13,11 +13,11 @@ use ffuzz_exec::binary;
 use ffuzz_sys::file;
 use ffuzz_sys::process::{self, Launch, OutputTo};
 
-/// A crash that does not happen again must not hold the campaign up for long.
+/// Time limit, so that a crash that does not reproduce does not delay the campaign for long.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// Longest text; the rest of it is cut off.
+/// Maximum length of the output, bytes; the rest is cut off.
 const MOST: u64 = 1 << 20;
-/// For a run that is read by people: the campaign's own are without symbols, and quick.
+/// Sanitizer options for a readable run: the campaign's own runs are quick, without symbols.
 const READABLE: &str = ":symbolize=1:handle_segv=1:handle_sigbus=1:handle_abort=1:handle_sigfpe=1:\
     handle_sigill=1";
 
@@ -80,7 +80,7 @@ impl CrashTrace {
 impl EventSink for CrashTrace {
     fn handle(&mut self, event: &Event) {
         if let Event::CrashSaved { path, .. } = event {
-            // The crash itself is safe; a text that cannot be written is no reason to stop.
+            // The crash itself is saved; a failed trace is no reason to stop.
             let _ = self.trace(path);
         }
     }

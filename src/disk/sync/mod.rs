@@ -1,8 +1,7 @@
-//! Other fuzzers' finds: which instances exist, what is new, how far it was read.
+//! Imports of other fuzzers' finds: existing instances, new files, read positions.
 //!
-//! Instances in the same output folder are found by listing `*/queue`; each is read from the
-//! number in `.synced/NAME` (AFL's file), and the kernel reports later files. So an
-//! import costs work for what is new and nothing for what is not. Nothing is written here.
+//! Instances in the same output folder are found by listing `*/queue`; each is read from the number in `.synced/NAME`
+//! (AFL's file), and the kernel reports later files. So only new files cost work. Writes nothing.
 
 mod queue;
 
@@ -15,7 +14,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use self::queue::Queue;
 use ffuzz_sys::watch::{News, Watch};
 
-/// Maximum time by which the clock of another machine may be ahead.
+/// Maximum time by which another machine's clock may be ahead.
 const SKEW: Duration = Duration::from_secs(86_400);
 
 /// An input of another fuzzer.
@@ -28,18 +27,18 @@ pub struct Import {
     pub data: Vec<u8>,
 }
 
-/// How far a folder was read.
+/// Read position in a folder.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub struct Position {
     /// Next number.
     pub next: u32,
-    /// Of a folder without numbers: the time of the newest file, nanoseconds since 1970.
+    /// For a folder without numbers: time of the newest file, nanoseconds since 1970.
     pub newest: u64,
 }
 
 impl Position {
-    /// From the content of a file of `.synced`: AFL's 4 bytes, and ffuzz's after them. None of one that no
-    /// fuzzer wrote: with a length of its own, or a time that is still to come.
+    /// Parses a file of `.synced`: AFL's 4 bytes, and ffuzz's after them. None for invalid content: a wrong length, or
+    /// a time in the future.
     #[must_use]
     pub fn from_bytes(bytes: &[u8]) -> Option<Self> {
         let (next, newest) = bytes.split_first_chunk()?;
@@ -53,7 +52,7 @@ impl Position {
         plausible.then_some(Self { next: u32::from_le_bytes(*next), newest })
     }
 
-    /// The content of a file of `.synced`.
+    /// Formats a file of `.synced`.
     #[must_use]
     pub fn to_bytes(self) -> Vec<u8> {
         let mut bytes = self.next.to_le_bytes().to_vec();
@@ -80,17 +79,17 @@ pub struct Places {
 pub struct Peers {
     places: Places,
     queues: Vec<Queue>,
-    /// Names live as long as the process: they are in seeds' origins.
+    /// Names are leaked: the origins of seeds refer to them.
     names: BTreeMap<String, &'static str>,
     watch: Option<Watch>,
     listed: Instant,
-    /// Folders that cannot be read, and why: reported once, and again when the cause changes.
+    /// Unreadable folders and the cause: reported once, and again when the cause changes.
     unreadable: BTreeMap<PathBuf, String>,
     notes: Vec<String>,
 }
 
 impl Peers {
-    /// Lists no folder yet.
+    /// Creates the list without reading a folder.
     #[must_use]
     pub fn new(places: Places) -> Self {
         Self {
@@ -104,7 +103,7 @@ impl Peers {
         }
     }
 
-    /// Lists the instances and their new files. `known` returns how far a folder of this name was read.
+    /// Lists the instances and their new files. `known` returns the read position of a folder.
     pub fn look(&mut self, known: impl Fn(&str) -> Position) {
         self.find_instances(&known);
         self.find_folders(&known);
@@ -132,7 +131,7 @@ impl Peers {
         self.note_strange();
     }
 
-    /// The next input, the instances in turn.
+    /// Takes the next input, from the instances in turn.
     pub fn take(&mut self) -> Option<Import> {
         for _ in 0..self.queues.len() {
             let found = self.queues[0].take();
@@ -183,7 +182,7 @@ impl Peers {
         }
     }
 
-    /// Watched first, then listed: what comes in between is reported twice and not missed.
+    /// Adds a folder. Watches before listing: files in between are reported twice, not missed.
     fn add(
         &mut self,
         name: &str,
@@ -204,8 +203,7 @@ impl Peers {
         }
     }
 
-    /// Reports a folder that cannot be read, and when it can be read again. One that was removed is
-    /// neither.
+    /// Reports a folder that cannot be read, and when it can be read again. Ignores a removed one.
     fn note_reading(&mut self, folder: &Path, result: &io::Result<()>) {
         let shown = folder.display();
         match result {
@@ -250,7 +248,7 @@ impl Peers {
         }
     }
 
-    /// A removed folder is treated like one that never existed.
+    /// Drops removed folders, as if they had never existed.
     fn drop_missing(&mut self) {
         let watch = self.watch.as_ref();
         self.queues.retain(|queue| {

@@ -1,4 +1,4 @@
-//! One folder from which inputs are taken over: another instance's queue, or any folder (`-F`).
+//! One folder to import from: another instance's queue, or any folder (`-F`).
 
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
@@ -13,28 +13,28 @@ use super::{Import, Position};
 use ffuzz_engine::corpus::names;
 use ffuzz_sys::file;
 
-/// Inputs above this are left out, as AFL does.
+/// Maximum size of an imported input, bytes, as in AFL.
 const MOST_BYTES: u64 = 1 << 20;
 
-/// A folder and how far it was read.
+/// A folder and its read position.
 #[derive(Debug)]
 pub(super) struct Queue {
     pub(super) name: &'static str,
     pub(super) folder: PathBuf,
-    /// An instance's queue: names define the order. In any other folder times do.
+    /// True for an instance's queue, ordered by names. Other folders are ordered by times.
     numbered: bool,
     pub(super) position: Position,
-    /// The position has changed since it was taken.
+    /// True if the position has changed since it was taken.
     pub(super) moved: bool,
-    /// Not read yet: number or time in nanoseconds, and name.
+    /// Unread files: number or time in nanoseconds, and name.
     waiting: BTreeSet<(u64, String)>,
-    /// The last file of a listing may have been under way: it is taken once more when it is closed.
+    /// Last file of a listing. It may have been incomplete, so it is read again when it is closed.
     last_listed: Option<u64>,
     pub(super) watch: Option<WatchDescriptor>,
-    /// Of a folder that the kernel does not watch: its time of change at the last listing.
+    /// For an unwatched folder: its modification time at the last listing.
     changed: Option<(i64, i64)>,
     strange: Option<String>,
-    /// The first file that was a link; empty once it was reported.
+    /// First link found; empty once reported.
     link: Option<String>,
 }
 
@@ -60,7 +60,7 @@ impl Queue {
         }
     }
 
-    /// Records every file after the position. The cost is that of a listing, whatever is new.
+    /// Records every file after the position. Costs a full listing, however few are new.
     pub(super) fn list(&mut self) -> io::Result<()> {
         let changed = fs::metadata(&self.folder).ok().map(|data| (data.mtime(), data.mtime_nsec()));
         let mut found = BTreeSet::new();
@@ -76,7 +76,7 @@ impl Queue {
         self.last_listed = found.last().map(|(key, _)| *key);
         let listed = self.last_listed.map_or(0, |last| last + 1);
         if self.numbered && listed < self.position.next.into() {
-            // Fewer than were read: the instance started again, or the position is damaged.
+            // Fewer files than were read: the instance started again, or the position is damaged.
             self.position = Position::default();
         }
         let start = self.start();
@@ -90,7 +90,7 @@ impl Queue {
         if self.changed == Some((data.mtime(), data.mtime_nsec())) { Ok(()) } else { self.list() }
     }
 
-    /// A file came, complete or (`complete` not set) perhaps only its name.
+    /// Records a new file; if not `complete`, only a name was created.
     pub(super) fn came(&mut self, name: &OsStr, complete: bool) {
         if !complete && !is_linked(&self.folder.join(name)) {
             return;
@@ -103,8 +103,7 @@ impl Queue {
         }
     }
 
-    /// The next input that can be read. Empty ones, those that are too large, and what is not a
-    /// file are passed over.
+    /// Takes the next readable input. Skips empty and too large ones, and everything that is no file.
     pub(super) fn take(&mut self) -> Option<Import> {
         while let Some((key, name)) = self.waiting.pop_first() {
             self.moved = true;
@@ -131,17 +130,17 @@ impl Queue {
         None
     }
 
-    /// The first name that is not AFL's, once.
+    /// Takes the first name that is not AFL's, once.
     pub(super) fn take_strange(&mut self) -> Option<String> {
         once(&mut self.strange)
     }
 
-    /// The first file that was passed over because it is a link, once.
+    /// Takes the first file skipped because it is a link, once.
     pub(super) fn take_link(&mut self) -> Option<String> {
         once(&mut self.link)
     }
 
-    /// Keys below this are known.
+    /// First key that is new.
     fn start(&self) -> u64 {
         match self.numbered {
             true => self.position.next.into(),
@@ -175,12 +174,12 @@ fn once(name: &mut Option<String>) -> Option<String> {
     Some(taken)
 }
 
-/// A second name of a file that was complete before, or a symbolic link.
+/// True for a hard link, whose file was complete before, or a symbolic link.
 fn is_linked(path: &Path) -> bool {
     fs::symlink_metadata(path).is_ok_and(|data| data.is_symlink() || data.nlink() > 1)
 }
 
-/// None for what cannot be an input, links among it: a peer could make one to a file that only this user may read.
+/// Reads an input. None for invalid ones and for links: a peer could link to a file that only this user may read.
 fn read(path: &Path) -> Option<Vec<u8>> {
     let data = file::read_unlinked(path, MOST_BYTES).ok()?;
     (!data.is_empty()).then_some(data)

@@ -134,7 +134,7 @@ fn a_folder_of_another_tool_is_read_by_time() {
 #[test]
 fn afls_position_is_four_bytes() {
     assert_eq!(Position { next: 5, newest: 0 }.to_bytes(), [5, 0, 0, 0]);
-    // What no fuzzer wrote: a length of its own, and a time that is still to come.
+    // Invalid content: a wrong length, and a time in the future.
     let later = Position { next: 1, newest: u64::MAX }.to_bytes();
     for bytes in [&[][..], &[1, 2], &[0; 5], &[0; 13], &later] {
         assert_eq!(Position::from_bytes(bytes), None, "{bytes:?}");

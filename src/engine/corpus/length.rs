@@ -1,19 +1,19 @@
-//! A number of an input that counts other bytes of it: the length of a part, or an offset.
+//! Length and offset fields: numbers in an input that count other bytes of it.
 
-/// A number that says how many bytes there are from one place to another.
+/// A number that counts the bytes from one place to another.
 #[derive(Clone, Copy, Debug, Eq, PartialEq, serde::Deserialize, serde::Serialize)]
 pub struct Length {
-    /// Where the number stands.
+    /// Position of the number.
     pub at: usize,
-    /// Its bytes: 1, 2, 4 or 8.
+    /// Width in bytes: 1, 2, 4 or 8.
     pub width: usize,
     pub is_big: bool,
-    /// Where it begins to count; it may be a constant less or more from there.
+    /// Position where counting begins; the number may differ from the distance by a constant.
     pub from: usize,
 }
 
 impl Length {
-    /// It lies in an input of `len` bytes, with a width that a number can have.
+    /// True if the number lies in an input of `len` bytes and has a valid width.
     #[must_use]
     pub fn fits(&self, len: usize) -> bool {
         let is_width = matches!(self.width, 1 | 2 | 4 | 8);
@@ -22,7 +22,7 @@ impl Length {
             && self.at.checked_add(self.width).is_some_and(|end| end <= len)
     }
 
-    /// The number as it stands in the input.
+    /// Value of the number in `input`.
     ///
     /// # Panics
     ///
@@ -37,7 +37,7 @@ impl Length {
         }
     }
 
-    /// False, and nothing is written, if it does not fit.
+    /// Stores `value`; returns false, writing nothing, if it does not fit.
     fn store(self, input: &mut [u8], value: u64) -> bool {
         let fits = self.width == 8 || value >> (8 * self.width) == 0;
         if fits {
@@ -50,14 +50,14 @@ impl Length {
         fits
     }
 
-    /// The first byte that is not counted.
+    /// Position after the last counted byte.
     #[must_use]
     pub fn end(self, input: &[u8]) -> usize {
         let value = usize::try_from(self.value(input)).unwrap_or(usize::MAX);
         self.from.saturating_add(value)
     }
 
-    /// Adds to the number. False if the sum does not fit.
+    /// Adds `count` to the number; returns false if the sum does not fit.
     #[must_use]
     pub fn add(self, input: &mut [u8], count: usize) -> bool {
         let sum = self.value(input).checked_add(count as u64);
@@ -69,8 +69,9 @@ impl Length {
         self.at < other.at + other.width && other.at < self.at + self.width
     }
 
-    /// Before `len` bytes come in at `pos`. They are counted if they come in between the two ends, or at one of them; at
-    /// the end only if it counts from `within` or before. False if it cannot follow.
+    /// Prepares for the insertion of `len` bytes at `pos`. They are counted if `pos` is at the start of the counted
+    /// range or within it; at its end only if counting begins at `within` or before. Returns false if the number cannot
+    /// be adjusted.
     pub(crate) fn grow(
         &mut self,
         input: &mut [u8],
@@ -90,7 +91,7 @@ impl Length {
         true
     }
 
-    /// Before `len` bytes at `pos` go. False if it goes, too.
+    /// Prepares for the removal of `len` bytes at `pos`. Returns false if the number itself is removed.
     pub(crate) fn shrink(&mut self, input: &mut [u8], pos: usize, len: usize) -> bool {
         let gone = pos..pos + len;
         if self.at < gone.end && gone.start < self.at + self.width {

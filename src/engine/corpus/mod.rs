@@ -1,4 +1,4 @@
-//! The corpus: every input that is kept, with what is known about it.
+//! The corpus: every kept input with its data.
 //!
 //! Pure data: no I/O, no clock. Files belong to `disk::output`, decisions to
 //! [`crate::schedule`].
@@ -35,7 +35,7 @@ impl SeedId {
     }
 }
 
-/// Where a candidate came from; becomes the `src:…,op:…` part of a file name.
+/// Origin of a candidate; the `src:…,op:…` part of a file name.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub struct Origin {
     /// The seed that was mutated.
@@ -44,22 +44,22 @@ pub struct Origin {
     pub other: Option<SeedId>,
     /// How it was mutated.
     pub step: Step,
-    /// Foreign mutators that had a hand in it, a bit each (`custom::bit`).
+    /// Foreign mutators that took part, one bit each (`custom::bit`).
     pub by: u64,
 }
 
-/// One mutation, as AFL names it in a file name.
+/// One mutation, as in AFL's file names.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Step {
     /// A deterministic change at a byte position: `op:flip1,pos:7` or `op:arith16,pos:3,val:be:-4`.
     At { op: &'static str, pos: u32, value: Option<i32>, big_endian: bool },
     /// A stack of random changes: `op:havoc,rep:8`.
     Stacked { op: &'static str, count: u32 },
-    /// Made by a foreign mutator of this number: `op:NAME`, or its own description.
+    /// Made by foreign mutator number `mutator`: `op:NAME`, or its own description.
     Custom { op: &'static str, mutator: u8 },
-    /// Taken over from another fuzzer, where it has this number: `sync:PEER,src:000017`.
+    /// Imported from another fuzzer, where it has this number: `sync:PEER,src:000017`.
     Synced { peer: &'static str, number: u32 },
-    /// Injected by a client of the control socket, with its number: `sync:inject,src:000003`.
+    /// Injected by a client of the control socket under this number: `sync:inject,src:000003`.
     Injected { number: u32 },
 }
 
@@ -73,7 +73,7 @@ impl Step {
         }
     }
 
-    /// Byte at which it changed the input, 0 if that was not one place.
+    /// Position of the changed byte, 0 if there is no single one.
     #[must_use]
     pub fn position(&self) -> u32 {
         match self {
@@ -87,19 +87,19 @@ impl Step {
 }
 
 impl Origin {
-    /// An input of another fuzzer: it has no parent here.
+    /// Origin of another fuzzer's input, which has no parent here.
     #[must_use]
     pub fn synced(peer: &'static str, number: u32) -> Self {
         Self { step: Step::Synced { peer, number }, ..Self::default() }
     }
 
-    /// An input of a client of the control socket.
+    /// Origin of an input from a client of the control socket.
     #[must_use]
     pub fn injected(number: u32) -> Self {
         Self { step: Step::Injected { number }, ..Self::default() }
     }
 
-    /// The seed of this campaign that was mutated, if it was one.
+    /// The mutated seed, if it belongs to this campaign.
     #[must_use]
     pub fn parent(&self) -> Option<SeedId> {
         let foreign = matches!(self.step, Step::Synced { .. } | Step::Injected { .. });
@@ -113,10 +113,10 @@ impl Default for Step {
     }
 }
 
-/// What somebody knows of single seeds.
+/// Data by seed.
 pub type BySeed<T> = BTreeMap<SeedId, T>;
 
-/// A kept input and what is known about it.
+/// A kept input with its data.
 #[derive(Clone, Debug, Default)]
 pub struct Seed {
     pub id: SeedId,
@@ -126,11 +126,11 @@ pub struct Seed {
     pub parent: Option<SeedId>,
     /// Length of the chain of parents; 0 for an imported seed.
     pub depth: u32,
-    /// Byte at which the change that made it began, 0 if unknown: deterministic steps go on there.
+    /// Position of the first changed byte, 0 if unknown; deterministic steps continue there.
     pub changed_at: u32,
     /// Mean time of one run, microseconds.
     pub exec_us: u64,
-    /// The same of the quickest run in its calibration, which a busy machine does not make slow.
+    /// Time of the quickest calibration run, microseconds; not affected by load on the machine.
     pub quickest_us: u64,
     /// Number of edges hit.
     pub edges: u32,
@@ -142,18 +142,17 @@ pub struct Seed {
     pub handicap: u32,
     /// Turns in which the seed was fuzzed.
     pub fuzzed: u32,
-    /// Brought a new edge when it was found.
+    /// True if it had a new edge when found.
     pub new_edge: bool,
-    /// Improved a key of a domain when it was found.
+    /// True if it improved a domain key when found.
     pub waypoint: bool,
-    /// Its trace differs between runs.
+    /// True if its trace differs between runs.
     pub variable: bool,
     pub favored: bool,
     pub trimmed: bool,
-    /// The deterministic stage was completed.
+    /// True if the deterministic stage is complete.
     pub det_done: bool,
-    /// Never picked: a duplicate, or it crashes, hangs or cannot be calibrated. Still a donor for
-    /// splicing.
+    /// Never picked: a duplicate, or it crashes, hangs or cannot be calibrated. Still a donor for splicing.
     pub disabled: bool,
 }
 
@@ -165,8 +164,8 @@ impl Seed {
     }
 }
 
-/// Places in an input, as far as they stand in another one: as far from its start, or from its end after the first byte
-/// that differs. Both inputs of one length have all of them.
+/// Maps positions in `from` to positions in `to`: relative to the start, or to the end after the first differing byte.
+/// Drops positions without a counterpart; inputs of equal length keep all.
 #[must_use]
 pub(crate) fn moved(places: &[u32], from: &[u8], to: &[u8]) -> Box<[u32]> {
     if places.is_empty() || from.len() == to.len() {
@@ -177,7 +176,7 @@ pub(crate) fn moved(places: &[u32], from: &[u8], to: &[u8]) -> Box<[u32]> {
     places.iter().filter_map(place).filter_map(|at| u32::try_from(at).ok()).collect()
 }
 
-/// How many bytes two inputs have in common at their start, and behind that at their end.
+/// Lengths of the common prefix of two inputs, and of the common suffix after it.
 pub(crate) fn common_ends(from: &[u8], to: &[u8]) -> (usize, usize) {
     let common = from.len().min(to.len());
     let prefix = from.iter().zip(to).take_while(|(a, b)| a == b).count();
@@ -186,8 +185,8 @@ pub(crate) fn common_ends(from: &[u8], to: &[u8]) -> (usize, usize) {
     (prefix, suffix)
 }
 
-/// Where a byte of an input of one length stands in one of another length, with which it has these ends in common. None
-/// if it is in neither.
+/// Maps a position from an input of one length to one of another, given their common prefix and suffix. None if the
+/// position is in neither.
 pub(crate) fn moved_place(
     at: usize,
     (from, to): (usize, usize),
@@ -208,7 +207,7 @@ pub struct Corpus {
 }
 
 impl Corpus {
-    /// Id that the next added seed has to carry.
+    /// Id of the next seed to add.
     #[must_use]
     pub fn next_id(&self) -> SeedId {
         SeedId(u32::try_from(self.seeds.len()).unwrap_or(u32::MAX))

@@ -1,8 +1,8 @@
-//! AFL's file names: made here, read here, nowhere else.
+//! AFL's file names: this is the only place that writes and reads them.
 //!
-//! Pure text, no I/O. Names are comma separated fields, at most [`NAME_MAX`] bytes, and a free
-//! text in them (a seed's old name) is shortened to fit; numbers and marks never are. The marks
-//! come last, `,+cov` (a new edge) before `,+dsf` (a waypoint).
+//! Pure text, no I/O. Names are comma-separated fields, at most [`NAME_MAX`] bytes. Free text in them (a seed's old
+//! name) is shortened to fit; numbers and marks never are. The marks come last, `,+cov` (a new edge) before `,+dsf` (a
+//! waypoint).
 
 use std::fmt::Write as _;
 
@@ -11,7 +11,7 @@ use super::{Origin, SeedId, Step};
 /// Longest file name of Linux file systems, bytes.
 pub const NAME_MAX: usize = 255;
 
-/// What the name of a find tells, beside its number.
+/// Content of a find's name besides its number.
 #[derive(Clone, Debug)]
 pub struct Found<'a> {
     pub origin: &'a Origin,
@@ -19,9 +19,9 @@ pub struct Found<'a> {
     pub description: Option<String>,
     pub run_time_ms: u64,
     pub execs: u64,
-    /// It takes longer than the timeout.
+    /// True if it exceeds the timeout.
     pub slow: bool,
-    /// It crashes in a sanitizer build, and not in the target.
+    /// True if it crashes in a sanitizer build but not in the target.
     pub sanitizer: bool,
     pub extension: Option<&'a str>,
 }
@@ -34,7 +34,7 @@ pub fn queue_name(id: SeedId, found: &Found<'_>, new_edge: bool, waypoint: bool)
     finish(head, marks(new_edge, waypoint), found.extension)
 }
 
-/// Name of an input that crashed; `signal` is 0 if an exit code was the crash.
+/// Name of a crashing input; `signal` is 0 if an exit code marks the crash.
 #[must_use]
 pub fn crash_name(number: u64, signal: i32, found: &Found<'_>) -> String {
     let sanitizer = if found.sanitizer { ",+san" } else { "" };
@@ -48,44 +48,43 @@ pub fn hang_name(number: u64, found: &Found<'_>) -> String {
     finish(format!("id:{number:06},{}", describe(found)), "", found.extension)
 }
 
-/// Name of an input that took the target's fork server along; it is numbered with the hangs.
+/// Name of an input that ended the target's fork server; numbered with the hangs.
 #[must_use]
 pub fn lost_name(number: u64, found: &Found<'_>) -> String {
     finish(format!("id:{number:06},lost,{}", describe(found)), "", found.extension)
 }
 
-/// Name of one of the inputs that ran before a crash, the first is 0.
+/// Name of one of the inputs that ran before a crash; the first is 0.
 #[must_use]
 pub fn record_name(crash: u64, number: usize) -> String {
     record_start(crash) + &record_end(number)
 }
 
-/// Folder of an instance for the inputs before crashes that did not repeat alone.
+/// Folder for the inputs before crashes that did not reproduce alone.
 pub const BEFORE_CRASHES: &str = "before_crashes";
 
-/// What the names of all inputs before a crash begin with,
+/// Common prefix of the names of all inputs before a crash.
 #[must_use]
 pub fn record_start(crash: u64) -> String {
     format!("RECORD:{crash:06}")
 }
 
-/// and what follows.
+/// Suffix of the name of one input before a crash.
 #[must_use]
 pub fn record_end(number: usize) -> String {
     format!(",cnt:{number:06}")
 }
 
-/// The peer of inputs that came by the control socket.
+/// Peer name for inputs from the control socket.
 const INJECTED: &str = "inject";
-/// Room for the name of a peer.
+/// Longest peer name, bytes.
 const PEER_MAX: usize = 100;
 
-/// Room for a foreign mutator's description; what fits after the longest numbers and marks, and
-/// what AFL++ gives.
+/// Longest description by a foreign mutator, bytes: the space left by the longest numbers and marks, as in AFL++.
 pub const DESCRIPTION_MAX: usize = 204;
 
-/// Name of a starting seed. A name that already carries the number it is about to get stays as it
-/// is (the queue is being resumed); of another instance's name only the `orig:` part is kept.
+/// Name of a starting seed. A name that already has this number is kept (the queue is being resumed); of another
+/// instance's name only the `orig:` part is kept.
 #[must_use]
 pub fn seed_name(id: SeedId, original: &str, execs: u64, extension: Option<&str>) -> String {
     if original.len() <= NAME_MAX && parse(original).is_some_and(|old| old.id == id.0) {
@@ -93,7 +92,7 @@ pub fn seed_name(id: SeedId, original: &str, execs: u64, extension: Option<&str>
     }
     let old = original.rfind(",orig:").map_or(original, |at| &original[at + ",orig:".len()..]);
     let old = clean(old);
-    // The extension is not put twice, neither now nor at the next import of the same queue.
+    // Avoids a doubled extension, now and at the next import of the same queue.
     let stem = match extension {
         Some(ext) => old.strip_suffix(ext).and_then(|s| s.strip_suffix('.')).unwrap_or(&old),
         None => &old,
@@ -102,8 +101,7 @@ pub fn seed_name(id: SeedId, original: &str, execs: u64, extension: Option<&str>
     finish(head, "", extension)
 }
 
-/// What a file name says. A field that the name does not have (older AFL versions have fewer) is
-/// None.
+/// Parsed file name. A missing field is None; older AFL versions have fewer fields.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub struct ParsedName {
     pub id: u32,
@@ -127,8 +125,8 @@ pub struct ParsedName {
     pub waypoint: bool,
 }
 
-/// Reads a file name. None if it does not begin with `id:` and at least six digits. Fields that
-/// are not known (the description of a custom mutator) are skipped.
+/// Parses a file name. None if it does not begin with `id:` and at least six digits. Skips unknown fields (the
+/// description of a custom mutator).
 #[must_use]
 pub fn parse(name: &str) -> Option<ParsedName> {
     let digits = name.strip_prefix("id:")?;
@@ -139,7 +137,7 @@ pub fn parse(name: &str) -> Option<ParsedName> {
     let mut parsed = ParsedName { id: number.parse().ok()?, ..ParsedName::default() };
     while let Some((_, fields)) = rest.split_once(',') {
         if let Some(orig) = fields.strip_prefix("orig:") {
-            // The seed's own name may hold anything, commas too: it is always the last field.
+            // The seed's own name may contain anything, even commas: it is always the last field.
             parsed.orig = Some(orig.to_owned());
             break;
         }
@@ -151,7 +149,7 @@ pub fn parse(name: &str) -> Option<ParsedName> {
 }
 
 impl ParsedName {
-    /// Takes one field in. The last one may carry an extension, which numbers end in front of.
+    /// Parses one field. The last one may carry an extension after its number.
     fn field(&mut self, field: &str) {
         if let Some(mark) = field.strip_prefix('+') {
             match mark.split('.').next() {
@@ -166,7 +164,7 @@ impl ParsedName {
             "sig" => self.signal = self.signal.or(number(value)),
             "time" => self.time = self.time.or(number(value)),
             "execs" => self.execs = self.execs.or(number(value)),
-            // A foreign mutator's words may hold the same key once more.
+            // A foreign mutator's description may repeat the key.
             "src" if self.src.is_none() => {
                 self.src = number(value);
                 self.other = value.split_once('+').and_then(|(_, other)| number(other));
@@ -239,7 +237,7 @@ fn describe(found: &Found<'_>) -> String {
     text
 }
 
-/// Foreign words must not look like marks or like the name of a seed.
+/// Alters descriptions so that they do not look like marks or like the name of a seed.
 fn harmless(description: &str) -> String {
     let text = clean(shorten(description, DESCRIPTION_MAX));
     let fields = text.split(',').map(|field| match field.strip_prefix('+') {
@@ -258,7 +256,7 @@ fn marks(new_edge: bool, waypoint: bool) -> &'static str {
     }
 }
 
-/// Adds marks and extension; shortens what is in front of them if the whole would be too long.
+/// Appends marks and extension; shortens `head` if the name would be too long.
 fn finish(mut head: String, marks: &str, extension: Option<&str>) -> String {
     let tail = match extension {
         Some(ext) => format!("{marks}.{ext}"),
@@ -269,7 +267,7 @@ fn finish(mut head: String, marks: &str, extension: Option<&str>) -> String {
     head + &tail
 }
 
-/// At most `max` bytes of `text`, whole characters only.
+/// Prefix of at most `max` bytes of `text`, whole characters only.
 fn shorten(text: &str, max: usize) -> &str {
     let mut end = text.len().min(max);
     while !text.is_char_boundary(end) {
@@ -278,7 +276,7 @@ fn shorten(text: &str, max: usize) -> &str {
     &text[..end]
 }
 
-/// Replaces what would break shell scripts and tables that read names: blanks, slashes, controls.
+/// Replaces characters that break shell scripts and tables: blanks, slashes, controls.
 fn clean(name: &str) -> String {
     name.chars()
         .map(|c| if c.is_whitespace() || c.is_control() || c == '/' { '_' } else { c })

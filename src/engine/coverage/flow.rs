@@ -1,4 +1,4 @@
-//! The control flow of a target, as its counters show it: blocks, what they lead to and what they call.
+//! Control flow of a target at the granularity of its counters: blocks, their successors and calls.
 
 use std::ops::Range;
 
@@ -6,15 +6,15 @@ use rustc_hash::FxHashMap as HashMap;
 
 /// No block, counter or function.
 pub(super) const NONE: u32 = u32::MAX;
-/// Functions beyond that are left out; a block takes some 40 bytes.
+/// Maximum number of blocks, about 40 bytes each; further functions are left out.
 const MOST_BLOCKS: usize = 1 << 22;
 
 /// A function as a table of a file describes it.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub struct FunctionFlow {
-    /// What calls name it by, in all files of the target.
+    /// Name used by calls in all files of the target.
     pub name: u64,
-    /// Something else than a call uses its address: it may be called by pointer.
+    /// True if its address is used other than by a call: it may be called by pointer.
     pub has_address: bool,
     /// The first one is the entry.
     pub blocks: Vec<BlockFlow>,
@@ -23,33 +23,33 @@ pub struct FunctionFlow {
 /// A block of a function.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub struct BlockFlow {
-    /// Place in the edge map.
+    /// Index in the edge map.
     pub counter: Option<u32>,
-    /// Positions in the function of the blocks that it may lead to, each once.
+    /// Successors, as positions in the function, each once.
     pub after: Vec<usize>,
-    /// Names of functions that it calls.
+    /// Names of called functions.
     pub calls: Vec<u64>,
-    /// Comparisons that decide where it leads to ([`Comparison::site`]).
+    /// Comparisons that decide the successor ([`Comparison::site`]).
     ///
     /// [`Comparison::site`]: crate::comparison::Comparison::site
     pub sites: Vec<u32>,
 }
 
-/// The blocks of all functions. Those of a function have consecutive numbers, and those that a block dominates follow
-/// it directly.
+/// Blocks of all functions. A function's blocks have consecutive numbers, and a block's dominated blocks follow it
+/// directly.
 #[derive(Clone, Debug, Default)]
 pub struct Flow {
     pub(super) functions: Vec<Function>,
-    /// By block, from here on: its counter, or NONE.
+    /// Counter of each block, or NONE.
     pub(super) counters: Vec<u32>,
-    /// The last block through which all ways to it lead, or NONE.
+    /// Immediate dominator of each block, or NONE.
     pub(super) dominators: Vec<u32>,
-    /// How many blocks it dominates, with itself.
+    /// Number of blocks that each block dominates, itself included.
     dominated: Vec<u32>,
-    /// Blocks before this one that have a counter; one entry more than blocks.
+    /// Number of counted blocks before each block; one entry more than blocks.
     counted: Vec<u32>,
     after: Lists,
-    /// Functions, by block and by function; the second have each once.
+    /// Called functions by block (`calls`) and by function (`called`, each once).
     calls: Lists,
     called: Lists,
     sites: Lists,
@@ -74,7 +74,7 @@ impl Lists {
         self.ends.push(self.items.len() as u32);
     }
 
-    /// The items of these lists.
+    /// Items of a range of lists.
     fn of(&self, lists: Range<u32>) -> &[u32] {
         let end = |list: u32| match list.checked_sub(1) {
             Some(last) => self.ends[last as usize] as usize,
@@ -85,7 +85,7 @@ impl Lists {
 }
 
 impl Flow {
-    /// Functions without blocks are left out. A call of a name that several functions have is a call of none.
+    /// Builds the flow. Functions without blocks are left out; calls of an ambiguous name are ignored.
     #[must_use]
     pub fn new(functions: &[FunctionFlow]) -> Self {
         let mut room = MOST_BLOCKS;
@@ -143,18 +143,18 @@ impl Flow {
         self.functions.push(Function { blocks, has_address: function.has_address });
     }
 
-    /// How many blocks it has.
+    /// Number of blocks.
     #[must_use]
     pub fn blocks(&self) -> u32 {
         self.counters.len() as u32
     }
 
-    /// The block and those that it dominates.
+    /// `block` and the blocks that it dominates.
     pub(super) fn behind(&self, block: u32) -> Range<u32> {
         block..block + self.dominated[block as usize]
     }
 
-    /// How many of them have a counter.
+    /// Number of `blocks` with a counter.
     pub(super) fn counted(&self, blocks: Range<u32>) -> u32 {
         self.counted[blocks.end as usize] - self.counted[blocks.start as usize]
     }
@@ -163,12 +163,12 @@ impl Flow {
         self.after.of(block..block + 1)
     }
 
-    /// Functions that these blocks call, some more than once.
+    /// Functions that `blocks` call, possibly repeated.
     pub(super) fn calls(&self, blocks: Range<u32>) -> &[u32] {
         self.calls.of(blocks)
     }
 
-    /// Functions that a function calls, each once.
+    /// Functions that `function` calls, each once.
     pub(super) fn called_by(&self, function: u32) -> &[u32] {
         self.called.of(function..function + 1)
     }
@@ -178,7 +178,7 @@ impl Flow {
     }
 }
 
-/// All blocks, each right before those that it dominates. The first one stays the first.
+/// Orders the blocks so that each is directly followed by those it dominates. The first block stays first.
 fn by_dominator(dominators: &[Option<usize>]) -> Vec<usize> {
     let mut dominated = vec![Vec::new(); dominators.len()];
     for (block, dominator) in dominators.iter().enumerate().rev() {
@@ -196,9 +196,9 @@ fn by_dominator(dominators: &[Option<usize>]) -> Vec<usize> {
     order
 }
 
-/// For each block the last one through which every way to it leads; `after` has what each block leads to. Ways begin at
-/// the first block and at those that nothing leads to; a circle that nothing leads to begins somewhere (Georgiadis:
-/// Linear-Time Algorithms for Dominators and Related Problems, 2005, section 2.3: SEMI-NCA).
+/// Immediate dominators; `after` lists the successors of each block. Paths start at the first block and at blocks
+/// without predecessors; a cycle without predecessors starts at any of its blocks (Georgiadis: Linear-Time Algorithms
+/// for Dominators and Related Problems, 2005, section 2.3: SEMI-NCA).
 #[must_use]
 pub fn dominators(after: &[&[usize]]) -> Vec<Option<usize>> {
     let Search { order, mut parents, numbers } = Search::new(after);
@@ -206,7 +206,7 @@ pub fn dominators(after: &[&[usize]]) -> Vec<Option<usize>> {
     for (block, after) in after.iter().enumerate() {
         after.iter().for_each(|to| before[numbers[*to]].push(numbers[block]));
     }
-    // From here on blocks are their numbers in the search. Number 0 is where all ways begin.
+    // From here on blocks are numbered in search order. Number 0 is the virtual root of all paths.
     let mut dominators = parents.clone();
     let mut semi: Vec<usize> = (0..order.len()).collect();
     let mut least = semi.clone();
@@ -230,8 +230,8 @@ pub fn dominators(after: &[&[usize]]) -> Vec<Option<usize>> {
     found
 }
 
-/// The block with the least semidominator on the way from `block` up to those that are not done, with a shorter way for
-/// the next time. Done are those from `done` on.
+/// Finds the block with the least semidominator on the path from `block` up to the first block that is not done, and
+/// compresses the path. Blocks from `done` on are done.
 fn least_on_way(
     block: usize,
     done: usize,
@@ -246,7 +246,7 @@ fn least_on_way(
         way.push(at);
         at = parents[at];
     }
-    // `at` has the answer for itself. The others take over that of the one above.
+    // `least[at]` is already final. Each other block inherits from the one above.
     let (top, mut best) = (parents[at], least[at]);
     while let Some(at) = way.pop() {
         if semi[best] < semi[least[at]] {
@@ -260,11 +260,11 @@ fn least_on_way(
 
 /// A depth-first search.
 struct Search {
-    /// Blocks in the order in which they were found, behind a place for the beginning of all ways.
+    /// Blocks in search order, after an entry for the virtual root.
     order: Vec<usize>,
-    /// By place in that order.
+    /// Parent of each block, by search order.
     parents: Vec<usize>,
-    /// By block: its place.
+    /// Search number of each block.
     numbers: Vec<usize>,
 }
 

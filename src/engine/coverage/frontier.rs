@@ -1,4 +1,4 @@
-//! What is shut: blocks that were reached and lead to others that no run has reached, and how much lies behind these.
+//! The frontier: reached blocks with successors that no run has reached, and how much code lies behind these.
 
 use std::cmp::Reverse;
 use std::ops::Range;
@@ -7,82 +7,82 @@ use rustc_hash::FxHashMap as HashMap;
 
 use super::flow::{Flow, NONE};
 
-/// Functions that nobody entered and that are looked through for one edge.
+/// Maximum number of unentered functions examined per fork.
 const MOST_CALLED: u32 = 64;
-/// Counters whose state is kept in one word.
+/// Number of counters per word.
 const WORD: usize = u64::BITS as usize;
 
-/// The state of each block, kept up to date with the virgin map; and the forks at which all runs go the same ways.
+/// State of each block, updated from the virgin map, and the forks with ways that no run takes.
 #[derive(Debug, Default)]
 pub struct Frontier {
     flow: Flow,
-    /// By counter: its block and that block's function, or NONE.
+    /// Block of each counter and that block's function, or NONE.
     places: Vec<[u32; 2]>,
-    /// Counters that were hit at the last update, a bit each.
+    /// Counters hit at the last update, one bit each.
     hit: Vec<u64>,
-    /// By block; and of one that was reached, the counter that shows it.
+    /// State of each block, and for a reached block the counter that shows it.
     states: Vec<State>,
     shown_by: Vec<u32>,
-    /// By function: whether it was entered, and its edges that lead from a reached block to one that is shut.
+    /// By function: true if it was entered, and its edges from a reached block to a shut one.
     entered: Vec<bool>,
     edges: Vec<Vec<[u32; 2]>>,
     forks: Vec<Fork>,
-    /// By site: the most that lies behind a fork that it decides.
+    /// By comparison site: the largest [`Fork::behind`] of the forks that it decides.
     behind: HashMap<u32, u32>,
     steps: u64,
 }
 
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 enum State {
-    /// No counter tells.
+    /// No counter shows it.
     #[default]
     Unknown,
     Reached,
     Shut,
 }
 
-/// A block that was reached, and that leads to blocks which were not.
+/// A reached block with unreached successors.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct Fork {
-    /// Its number in the [`Flow`], and that of the first block that is shut.
+    /// Numbers in the [`Flow`] of the block and of its first shut successor.
     pub block: u32,
     pub to: u32,
-    /// How many of its ways are shut, and how many it has.
+    /// Numbers of shut successors and of all successors.
     pub shut: u32,
     pub ways: u32,
-    /// Counters behind those: in the function those of blocks that only they lead to, and all of functions that these call
-    /// and that no run has entered, directly or not.
+    /// Number of counters behind the shut successors: in blocks that these dominate, and in all unentered functions
+    /// called from there, directly or not.
     pub behind: u32,
-    /// How many such functions there are, at most 64.
+    /// Number of such functions, at most 64.
     pub functions: u32,
 }
 
-/// Who may call a function that no run has entered.
+/// Possible callers of an unentered function.
 #[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
 pub enum Callers {
-    /// A function that was entered.
+    /// An entered function.
     Reached,
-    /// No such function, but its address is used.
+    /// No entered function, but its address is used.
     ByPointer,
-    /// Nothing that is known, or only functions that were not entered either.
+    /// None known, or only unentered functions.
     Nobody,
 }
 
 /// A function that no run has entered.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct Unentered {
-    /// Its first counter, and how many it has.
+    /// First counter, and number of counters.
     pub counter: u32,
     pub counters: u32,
     pub callers: Callers,
 }
 
-/// How many functions no run has entered.
+/// Number of functions that no run has entered.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub struct NeverEntered {
-    /// A function that was entered calls them.
+    /// Called by an entered function.
     pub called: u32,
-    /// Others whose address is used.
+    /// Not called by one, but their address is used.
     pub by_pointer: u32,
     /// All others.
     pub uncalled: u32,
@@ -91,7 +91,7 @@ pub struct NeverEntered {
 }
 
 impl Frontier {
-    /// Before any run.
+    /// The frontier before any run.
     #[must_use]
     pub fn new(flow: Flow) -> Self {
         let mut places = Vec::new();
@@ -119,8 +119,7 @@ impl Frontier {
         }
     }
 
-    /// Takes up what runs have reached; true if the forks are others now. `virgin`: the virgin map, see
-    /// [`merge`](super::merge).
+    /// Updates the state from the virgin map, see [`merge`](super::merge). Returns true if the forks may have changed.
     pub fn update(&mut self, virgin: &[u8]) -> bool {
         self.steps = self.hit.len() as u64 + 1;
         let changed = self.take_hits(virgin);
@@ -134,7 +133,7 @@ impl Frontier {
         has_changed
     }
 
-    /// What the last update took, in steps of some nanoseconds.
+    /// Cost of the last update, in steps of a few nanoseconds.
     #[must_use]
     pub fn steps(&self) -> u64 {
         self.steps
@@ -146,39 +145,39 @@ impl Frontier {
         self.flow.blocks() > 0
     }
 
-    /// Those behind which most lies come first; of equals, those of the lowest numbers.
+    /// All forks, those with most counters behind them first; ties by block number.
     #[must_use]
     pub fn forks(&self) -> &[Fork] {
         &self.forks
     }
 
-    /// How much lies behind the forks that a comparison decides: the most of any of them. 0: nothing that is known.
+    /// Largest [`Fork::behind`] of the forks that a comparison decides; 0 if unknown.
     #[must_use]
     pub fn behind(&self, site: u32) -> u32 {
         self.behind.get(&site).copied().unwrap_or(0)
     }
 
-    /// Comparisons that decide where a block leads to.
+    /// Comparisons that decide the successor of `block`.
     #[must_use]
     pub fn sites(&self, block: u32) -> &[u32] {
         self.flow.sites(block)
     }
 
-    /// A counter that was hit only in runs that have reached the block; None if none has.
+    /// A counter that is hit only in runs that reach `block`; None if `block` is unreached.
     #[must_use]
     pub fn counter_of(&self, block: u32) -> Option<u32> {
         let is_reached = self.states[block as usize] == State::Reached;
         is_reached.then(|| self.shown_by[block as usize])
     }
 
-    /// The first counter of the block or of what follows it; None if there is none.
+    /// First counter of `block` or of the blocks it dominates; None if they have none.
     #[must_use]
     pub fn first_counter(&self, block: u32) -> Option<u32> {
         let behind = self.flow.behind(block).map(|block| self.flow.counters[block as usize]);
         behind.into_iter().find(|counter| *counter != NONE)
     }
 
-    /// Counters behind a fork that no run has hit, see [`Fork::behind`].
+    /// Counters behind a fork, see [`Fork::behind`].
     #[must_use]
     pub fn counters_behind(&self, fork: &Fork) -> Vec<u32> {
         let is_shut = |to: &&u32| self.states[**to as usize] == State::Shut;
@@ -192,7 +191,7 @@ impl Frontier {
         counters
     }
 
-    /// The first counter of each way of a fork that is shut.
+    /// First counter of each shut successor of a fork.
     #[must_use]
     pub fn shut_ways(&self, fork: &Fork) -> Vec<u32> {
         let is_shut = |to: &&u32| self.states[**to as usize] == State::Shut;
@@ -200,9 +199,9 @@ impl Frontier {
         ways.filter_map(|to| self.first_counter(*to)).collect()
     }
 
-    /// Calls `visit` with the blocks that only these ways lead to, and with those of functions that they call and that no
-    /// run has entered, at most 64, directly or not. Returns how many functions that were, and how many calls were looked
-    /// at. A function with `number` in `seen` is left out.
+    /// Calls `visit` with the blocks that `ways` dominate and with the blocks of unentered functions called from there,
+    /// directly or not, at most 64. Returns the number of these functions and of the calls examined. Skips functions
+    /// marked with `number` in `seen`.
     fn each_behind(
         &self,
         ways: impl Iterator<Item = u32>,
@@ -234,7 +233,7 @@ impl Frontier {
         (functions, calls)
     }
 
-    /// How many functions were never entered, by who may call them.
+    /// Counts the unentered functions by their possible callers.
     #[must_use]
     pub fn never_entered(&self) -> NeverEntered {
         let mut never = NeverEntered::default();
@@ -249,7 +248,7 @@ impl Frontier {
         never
     }
 
-    /// The functions that were never entered, in the order of the table.
+    /// Unentered functions in table order.
     #[must_use]
     pub fn unentered(&self) -> Vec<Unentered> {
         let mut called = vec![false; self.entered.len()];
@@ -279,7 +278,7 @@ impl Frontier {
         self.hit.get(counter / WORD).is_some_and(|word| word >> (counter % WORD) & 1 == 1)
     }
 
-    /// Functions with a counter that was not hit before.
+    /// Updates `hit`; returns the functions with a newly hit counter.
     fn take_hits(&mut self, virgin: &[u8]) -> Vec<usize> {
         let mut changed = Vec::new();
         for (index, virgin) in virgin.chunks(WORD).enumerate().take(self.hit.len()) {
@@ -303,7 +302,7 @@ impl Frontier {
         changed
     }
 
-    /// The states of a function's blocks, and its shut edges.
+    /// Computes the states of a function's blocks and its shut edges.
     fn look_at(&mut self, function: usize) {
         let blocks = self.flow.functions[function].blocks.clone();
         self.steps += 4 * u64::from(blocks.end - blocks.start);
@@ -321,8 +320,7 @@ impl Frontier {
                 open.push(block);
             }
         }
-        // A block without a counter was reached if one was to which all ways lead through it, or from which all ways lead
-        // to it.
+        // A block without a counter is reached if it is the dominator or the only successor of a reached block.
         while let Some(block) = open.pop() {
             let only = match self.flow.after(block) {
                 [only] => *only,
@@ -336,7 +334,7 @@ impl Frontier {
                 }
             }
         }
-        // And it was not if all that it leads to was not. Most blocks lead to later ones.
+        // A block is shut if all its successors are. Most successors have higher numbers.
         for block in blocks.clone().rev() {
             let after = self.flow.after(block);
             let is_shut = |to: &u32| self.states[*to as usize] == State::Shut;
@@ -358,7 +356,7 @@ impl Frontier {
         }
     }
 
-    /// Puts the forks of all functions in order, with what lies behind each.
+    /// Lists the forks of all functions in order, with the amount of code behind each.
     fn list(&mut self) {
         let mut seen = vec![0u32; self.entered.len()];
         let mut open = Vec::new();

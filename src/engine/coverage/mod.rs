@@ -2,12 +2,12 @@
 //!
 //! A map is one counter byte per edge. Counters are reduced to eight classes (Zalewski, AFL
 //! technical details); a virgin map holds, per edge, the classes not yet seen (0xff = never hit).
-//! Free functions over slices: no I/O, no clock; what is zero is skipped in blocks.
+//! Free functions over slices: no I/O, no clock. Zero blocks are skipped.
 
 pub mod flow;
 pub mod frontier;
 
-/// Counters that are compared together, with vector instructions.
+/// Number of counters compared at once, with vector instructions.
 const BLOCK: usize = 64;
 
 /// Hit counts 1, 2, 3, 4–7, 8–15, 16–31, 32–127, 128–255 as one bit each.
@@ -32,7 +32,7 @@ const fn classes() -> [u8; 256] {
     table
 }
 
-/// What a run adds to a virgin map.
+/// Novelty of a run with respect to a virgin map.
 #[derive(Clone, Copy, Debug, Default, Eq, Ord, PartialEq, PartialOrd)]
 pub enum Novelty {
     #[default]
@@ -43,12 +43,12 @@ pub enum Novelty {
     Edge,
 }
 
-/// How counters are reduced before they are compared.
+/// Reduction of counters before comparison.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Classes {
     /// Eight hit-count classes, for ordinary runs.
     Counts,
-    /// Hit or not hit, for crashes and hangs: their counts say little.
+    /// Hit or not hit, for crashes and hangs: their counts mean little.
     Binary,
 }
 
@@ -61,7 +61,7 @@ pub fn class_number(count: u8) -> u8 {
     }
 }
 
-/// A counter reduced to a bit of a virgin map.
+/// Reduces a counter to one bit of a virgin map.
 #[must_use]
 pub fn classify_one(count: u8, classes: Classes) -> u8 {
     match classes {
@@ -76,7 +76,7 @@ pub(crate) fn classify(word: u64) -> u64 {
     each_byte(word, |count| CLASSES[usize::from(count)])
 }
 
-/// A loop, because `map` of an array is no inlined call in every build.
+/// A loop: `array::map` is not inlined in every build.
 #[inline]
 fn each_byte(word: u64, change: impl Fn(u8) -> u8) -> u64 {
     let mut bytes = word.to_le_bytes();
@@ -101,14 +101,14 @@ fn words(bytes: &[u8]) -> impl Iterator<Item = u64> + '_ {
         .chain((!rest.is_empty()).then(|| u64::from_le_bytes(last)))
 }
 
-/// Where something is not zero: the blocks of a map with their offsets, without those that are zero throughout.
+/// Blocks of a map that are not all zero, with their offsets.
 fn hit_blocks(edges: &[u8]) -> impl Iterator<Item = (usize, &[u8])> {
     let blocks = edges.chunks(BLOCK).enumerate().map(|(index, block)| (BLOCK * index, block));
     blocks.filter(|(_, block)| block.iter().fold(0, |all, count| all | count) != 0)
 }
 
-/// True if a run shows anything that `virgin` does not know. Reads only: this is what every
-/// ordinary run pays, and most of a map is zero.
+/// True if a run has classes that `virgin` has not seen. Read-only, because every ordinary run pays for it; most of a
+/// map is zero.
 #[must_use]
 pub fn is_new(edges: &[u8], virgin: &[u8], classes: Classes) -> bool {
     assert_eq!(edges.len(), virgin.len(), "map and virgin map have one size");
@@ -124,7 +124,7 @@ pub fn is_new(edges: &[u8], virgin: &[u8], classes: Classes) -> bool {
     hits.any(|(block, virgin)| new_in(block, virgin)) || new_in(rest, virgin_rest)
 }
 
-/// Takes the classes of a run out of `virgin` and says what was new.
+/// Removes the classes of a run from `virgin` and returns the novelty.
 pub fn merge(edges: &[u8], virgin: &mut [u8], classes: Classes) -> Novelty {
     assert_eq!(edges.len(), virgin.len(), "map and virgin map have one size");
     let mut novelty = Novelty::None;
@@ -175,7 +175,7 @@ pub fn path_hash(edges: &[u8]) -> u64 {
     map_hash(edges, Classes::Counts)
 }
 
-/// The same, also for maps of which only the edges matter, not how often they were hit.
+/// Hash of the map reduced to `classes`.
 #[must_use]
 pub fn map_hash(edges: &[u8], classes: Classes) -> u64 {
     let mut hash = 0;
@@ -196,7 +196,7 @@ pub fn mix(value: u64) -> u64 {
     value ^ (value >> 31)
 }
 
-/// Edges that `virgin` has seen, and the number of their classes.
+/// Number of edges seen in `virgin`, and of their classes.
 #[must_use]
 pub fn found(virgin: &[u8]) -> (u64, u64) {
     virgin

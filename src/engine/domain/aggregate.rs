@@ -1,10 +1,10 @@
-//! The best value of every key so far, and what a run adds to it.
+//! Best value of every key so far, and the gains of a run.
 
 use std::collections::BTreeSet;
 
 use super::{Domain, DsfView};
 
-/// One key that an input moved.
+/// Gain of one key.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct KeyGain {
     /// Global index.
@@ -49,7 +49,7 @@ impl Aggregates {
         gains
     }
 
-    /// What a run would move, by ascending key. Reads only.
+    /// Gains that a run would bring, by ascending key. Reads only.
     #[must_use]
     pub fn gains(&self, run: &DsfView<'_>) -> Vec<KeyGain> {
         let mut gains = Vec::new();
@@ -59,7 +59,7 @@ impl Aggregates {
         gains
     }
 
-    /// Moves the aggregates by one run; returns what changed, by ascending key.
+    /// Merges a run into the aggregates; returns the gains by ascending key.
     pub fn merge(&mut self, run: &DsfView<'_>) -> Vec<KeyGain> {
         let gains = self.gains(run);
         for gain in &gains {
@@ -69,7 +69,7 @@ impl Aggregates {
         gains
     }
 
-    /// Moves one aggregate by a value that some run showed.
+    /// Merges one value into the aggregate of `key`.
     pub fn merge_value(&mut self, key: u32, value: u32) {
         if let Some(domain) = self.domain_of(key) {
             let before = self.values[key as usize];
@@ -81,7 +81,7 @@ impl Aggregates {
         }
     }
 
-    /// Whether [`Aggregates::merge_value`] would move it. Reads only.
+    /// True if [`Aggregates::merge_value`] would change the aggregate. Reads only.
     #[must_use]
     pub fn would_move(&self, key: u32, value: u32) -> bool {
         self.domain_of(key).is_some_and(|domain| {
@@ -94,7 +94,7 @@ impl Aggregates {
         self.domains.iter().find(|domain| key < domain.end())
     }
 
-    /// What a value has a part in of its key's aggregate: the whole, as 0, or each of its bits.
+    /// Parts of the aggregate that `value` reaches: 0 for the whole, or each of its bits.
     pub fn parts(&self, key: u32, value: u32) -> Vec<u32> {
         let Some(domain) = self.domain_of(key) else {
             return Vec::new();
@@ -107,9 +107,9 @@ impl Aggregates {
         if counts { vec![0] } else { Vec::new() }
     }
 
-    /// Moves the aggregates by what a second run of the same input bears out of the `gains` of the
-    /// first, and returns that. A key that differed is noisy: from then on only clear steps count,
-    /// or a value that depends on an address or on memory nobody wrote would gain for ever.
+    /// Merges the `gains` of a first run that a second run of the same input confirms, and returns them. A key whose
+    /// value differed becomes noisy and from then on gains only by clear steps; otherwise a value that depends on an
+    /// address or on uninitialized memory would gain forever.
     pub fn confirm(&mut self, gains: &[KeyGain], second: &DsfView<'_>) -> Vec<KeyGain> {
         let mut confirmed = Vec::new();
         for gain in gains {
@@ -129,7 +129,7 @@ impl Aggregates {
         confirmed
     }
 
-    /// Keys at which a run reaches the aggregate, with the bits it has there (0: the whole key).
+    /// Keys whose aggregate a run reaches, with the bits it reaches (0: the whole key).
     #[must_use]
     pub fn reached(&self, run: &DsfView<'_>) -> Vec<(u32, u32)> {
         let mut keys = Vec::new();
@@ -153,14 +153,14 @@ impl Aggregates {
         }
     }
 
-    /// Takes up what was known before a restart; keys that do not exist are left out.
+    /// Restores the state before a restart; skips unknown keys.
     pub fn recall(&mut self, values: &[(u32, u32)], noisy: &[u32]) {
         self.join(values.iter().copied());
         let keys = self.values.len();
         self.note_noise(noisy.iter().copied().filter(|key| (*key as usize) < keys));
     }
 
-    /// Moves the aggregates by those of others; keys that do not exist are left out.
+    /// Merges other aggregates; skips unknown keys.
     pub fn join(&mut self, values: impl Iterator<Item = (u32, u32)>) {
         for (key, value) in values {
             let Some(domain) = self.domain_of(key) else { continue };
@@ -175,7 +175,7 @@ impl Aggregates {
         std::mem::take(&mut self.moved)
     }
 
-    /// What a value has to beat to be a gain: the aggregate, or for a noisy key a clear step beyond it.
+    /// Value that a gain must exceed: the aggregate, or for a noisy key a clear step beyond it.
     #[must_use]
     pub fn threshold(&self, key: u32) -> u32 {
         let value = self.values[key as usize];
@@ -219,7 +219,7 @@ impl Aggregates {
         self.domains.iter().flat_map(|domain| self.changed_in(domain))
     }
 
-    /// The same for one domain.
+    /// Like [`Aggregates::changed`], for one domain.
     pub fn changed_in<'a>(&'a self, domain: &'a Domain) -> impl Iterator<Item = (u32, u32)> + 'a {
         (domain.start..)
             .zip(&self.values[domain.range()])

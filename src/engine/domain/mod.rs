@@ -24,14 +24,14 @@ pub struct Domain {
 }
 
 impl Domain {
-    /// A run that takes long is no better for it than a quick one. That is known of some domains of ours only: a sum
-    /// grows with the time of a run, and a user's domain may be one.
+    /// True if slow runs have no advantage in this domain. Known only for some built-in domains: a sum grows with run
+    /// time, and a user's domain may be one.
     #[must_use]
     pub(crate) fn favors_quick_runs(&self) -> bool {
         ["cmp", "slack", "valid", "diff"].contains(&self.name.as_str())
     }
 
-    /// It is a way to new edges and no end in itself: what its turns bring is counted in edges.
+    /// True if the domain only serves to reach new edges: finds in its turns are counted in edges.
     #[must_use]
     pub(crate) fn leads_to_edges(&self) -> bool {
         self.name == "cmp"
@@ -43,32 +43,32 @@ impl Domain {
         self.start + self.size
     }
 
-    /// Whether a key, by its global index, is one of its own.
+    /// True if the global index `key` belongs to this domain.
     #[must_use]
     pub fn holds(&self, key: u32) -> bool {
         (self.start..self.end()).contains(&key)
     }
 
-    /// The name for people, of domain number `index`.
+    /// Display name of domain number `index`.
     #[must_use]
     pub fn label(&self, index: usize) -> String {
         if self.name.is_empty() { format!("map {index}") } else { self.name.clone() }
     }
 
-    /// Bits by which a value moves the initial one, the highest first.
+    /// Bits of the initial value that `value` changes, highest first.
     pub fn moved_bits(&self, value: u32) -> impl Iterator<Item = u32> + use<> {
         let moved = self.reducer.apply(self.initial, value) ^ self.initial;
         (0..32).rev().map(|shift| 1 << shift).filter(move |bit| moved & bit != 0)
     }
 
-    /// Keys as indices of the DSF array.
+    /// Range of indices in the DSF array.
     #[must_use]
     pub fn range(&self) -> std::ops::Range<usize> {
         self.start as usize..self.end() as usize
     }
 }
 
-/// The lines by which FuzzFactory's tools introduce a target's domains.
+/// Description of a target's domains in the format of FuzzFactory's tools.
 #[must_use]
 pub fn describe(domains: &[Domain]) -> String {
     use std::fmt::Write as _;
@@ -103,14 +103,14 @@ pub struct DsfView<'a> {
     pub domains: &'a [Domain],
     /// Values of all keys of all domains.
     pub values: &'a [u32],
-    /// Keys that may differ from their initial value, in order of first touch, possibly repeated,
-    /// every one a valid index. None: the whole array has to be read.
+    /// Keys that may differ from their initial value, in order of first touch, possibly repeated; each a valid index.
+    /// None: the whole array must be read.
     pub touched: Option<&'a [u32]>,
 }
 
 impl DsfView<'_> {
-    /// Calls `visit` with every key that left its initial value: domain, global key, value. A key
-    /// that stands in the touched list twice is visited twice.
+    /// Calls `visit` with the domain, global index and value of every key that left its initial value. A key that is
+    /// listed twice in `touched` is visited twice.
     pub fn for_each_changed(&self, mut visit: impl FnMut(&Domain, u32, u32)) {
         match self.touched {
             Some(keys) => {
@@ -152,7 +152,7 @@ impl DsfView<'_> {
     }
 }
 
-/// Goes through one map; blocks of 64 keys at their initial value cost one vector compare.
+/// Visits the changed keys of one map; 64 keys at their initial value cost one vector compare.
 fn for_each_changed_in(domain: &Domain, values: &[u32], visit: &mut impl FnMut(&Domain, u32, u32)) {
     const BLOCK: usize = 64;
     for (index, block) in values.chunks(BLOCK).enumerate() {
@@ -169,7 +169,7 @@ fn for_each_changed_in(domain: &Domain, values: &[u32], visit: &mut impl FnMut(&
     }
 }
 
-/// Why a table of domains is refused.
+/// Reason for rejecting a table of domains.
 #[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
 pub enum RecordError {
     #[error("domain {index} has the unknown reducer {reducer}")]
@@ -180,7 +180,7 @@ pub enum RecordError {
     Size { index: usize, end: u64, limit: u64 },
 }
 
-/// Checks that domains follow each other without gaps, none is empty and all end within `limit`.
+/// Checks that domains are contiguous, not empty and end within `limit`.
 pub fn check_records(domains: &[Domain], limit: u64) -> Result<(), RecordError> {
     let mut expected = 0;
     for (index, domain) in domains.iter().enumerate() {

@@ -1,42 +1,41 @@
-//! The names of keys: the table that the passes leave in a program, and what each key stands for.
+//! Names of keys, from the table that the passes leave in a program.
 //!
-//! A line of the table is `domain TAB key[+count] TAB file TAB line TAB column TAB function TAB what`;
-//! an empty field is that of the line before, and `-` for file and function means the whole program. The
-//! text comes from the target, so nothing in it is
-//! trusted: what cannot be read is left out, and no name holds a control character.
+//! A line of the table is `domain TAB key[+count] TAB file TAB line TAB column TAB function TAB what`; an empty field
+//! repeats the previous line, and `-` for file and function means the whole program. The text comes from the target and
+//! is not trusted: unreadable lines are skipped, and no name contains a control character.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
 use super::Domain;
 
-/// Longest line that is read; names of C++ templates have no limit of their own.
+/// Longest line accepted, bytes; names of C++ templates have no limit of their own.
 const MAX_LINE: usize = 1 << 14;
-/// Most sites that are read: more than the largest programs have, and about 200 MB.
+/// Maximum number of sites: more than the largest programs have, about 200 MB.
 const MAX_SITES: usize = 1 << 21;
-/// The runtime keeps this much of a domain's name.
+/// Length of a domain name kept by the runtime, bytes.
 const NAME_KEPT: usize = 47;
 
 /// One place in the program that updates `count` keys from `key` on.
 #[derive(Clone, Debug, Eq, Ord, PartialEq, PartialOrd)]
 pub struct Site {
     pub domain: Arc<str>,
-    /// As the program has it, before it is taken modulo the domain's size.
+    /// Key in the program, before reduction modulo the domain's size.
     pub key: u32,
     pub count: u32,
-    /// Empty, like the function: the key is about the whole program.
+    /// Empty, like `function`, if the key concerns the whole program.
     pub file: Arc<str>,
     /// 0: the program has no debug information.
     pub line: u32,
     pub column: u32,
     /// As written in the source, in C++ with its parameters.
     pub function: Arc<str>,
-    /// What is measured, for example `i32 ==` or `malloc`.
+    /// Measured operation, for example `i32 ==` or `malloc`.
     pub what: Arc<str>,
 }
 
 impl Site {
-    /// One key that stands for no place in the program.
+    /// Site of a single key without a place in the program.
     #[must_use]
     pub fn of_key(domain: &str, key: u32, what: &str) -> Self {
         let nowhere: Arc<str> = "".into();
@@ -52,7 +51,7 @@ impl Site {
         }
     }
 
-    /// Reads a table.
+    /// Parses a table.
     #[must_use]
     pub fn parse(table: &[u8]) -> Vec<Self> {
         let mut sites: Vec<Self> = Vec::new();
@@ -61,7 +60,7 @@ impl Site {
         for line in lines.filter(|line| !line.is_empty()) {
             let before = sites.last().filter(|_| complete);
             let site = if line.len() > MAX_LINE { None } else { Self::parse_line(line, before) };
-            // Lines that refer to an unreadable one say nothing.
+            // Fields repeated from an unreadable line are unknown.
             complete = site.is_some();
             sites.extend(site);
             if sites.len() == MAX_SITES {
@@ -101,7 +100,7 @@ impl Site {
         })
     }
 
-    /// `Test()`: without the parameters of C++.
+    /// Function without its C++ parameters: `Test()`.
     #[must_use]
     pub fn short_function(&self) -> String {
         let mut depth = 0;
@@ -122,24 +121,24 @@ fn clean(text: &str) -> String {
     text.chars().map(|letter| if letter.is_control() { '?' } else { letter }).collect()
 }
 
-/// A key in words, in parts for columns.
+/// Display name of a key, split into columns.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct KeyName {
     pub domain: String,
-    /// `demo.c:16`, with as many folders as tell the files apart; what a key of the whole program
-    /// measures; `key 2` for a map made by hand.
+    /// `demo.c:16`, with as many folders as needed to distinguish files; the measured operation for a key of the whole
+    /// program; `key 2` for a manually built map.
     pub place: String,
     /// `Test()`; empty without a file, like `what`.
     pub function: String,
     pub what: String,
 }
 
-/// What the keys of a target stand for.
+/// Names of a target's keys.
 #[derive(Clone, Debug, Default)]
 pub struct KeyNames {
     domains: Vec<Domain>,
     sites: Vec<Site>,
-    /// File to its shortest name.
+    /// Shortest unambiguous name of each file.
     files: HashMap<Arc<str>, String>,
     /// Global key and index of a site, sorted. Several sites may share a key.
     keys: Vec<(u32, u32)>,
@@ -148,7 +147,7 @@ pub struct KeyNames {
 impl KeyNames {
     #[must_use]
     pub fn new(domains: &[Domain], mut sites: Vec<Site>) -> Self {
-        // Inline functions are in every object that uses them.
+        // Inline functions occur in every object that uses them.
         sites.sort_unstable();
         sites.dedup();
         let files = shorten(sites.iter().map(|site| Arc::clone(&site.file)).collect());
@@ -168,13 +167,13 @@ impl KeyNames {
         Self { domains: domains.to_vec(), sites, files, keys }
     }
 
-    /// True if the target names no key at all.
+    /// True if the target names no key.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.keys.is_empty()
     }
 
-    /// The sites that update a key (global index): none for a map made by hand.
+    /// Sites that update a key (global index); none for a manually built map.
     pub fn sites(&self, key: u32) -> impl Iterator<Item = &Site> {
         let from = self.keys.partition_point(|(other, _)| *other < key);
         let found = self.keys[from..].iter().take_while(move |(other, _)| *other == key);
@@ -188,7 +187,7 @@ impl KeyNames {
         if named.is_empty() { vec![self.by_number(key)] } else { named }
     }
 
-    /// `demo.c:16`, for little room; None without a site.
+    /// Short place of a key, `demo.c:16`; None without a site.
     #[must_use]
     pub fn place(&self, key: u32) -> Option<String> {
         let mut sites = self.sites(key);
@@ -197,7 +196,7 @@ impl KeyNames {
         Some(if others > 0 { format!("{place} +{others}") } else { place })
     }
 
-    /// One line: `mem demo.c:16 Test() malloc`.
+    /// All names in one line: `mem demo.c:16 Test() malloc`.
     #[must_use]
     pub fn line(&self, key: u32) -> String {
         let words = |name: KeyName| {
@@ -234,7 +233,7 @@ impl KeyNames {
     }
 }
 
-/// Every path without the folders that are not needed to tell it from the others.
+/// Maps every path to its shortest unambiguous suffix.
 fn shorten(files: BTreeSet<Arc<str>>) -> HashMap<Arc<str>, String> {
     let mut short = HashMap::new();
     let mut open: Vec<Arc<str>> = files.into_iter().collect();

@@ -1,6 +1,6 @@
 //! The five reducers.
 
-/// How a value joins the aggregate of its key. The numbers are those of the wire.
+/// Function that merges a value into the aggregate of its key. The numbers are those of the protocol.
 ///
 /// Applying the same value twice changes nothing the second time: `f(f(a, v), v) == f(a, v)`.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -15,7 +15,7 @@ pub enum Reducer {
 }
 
 impl Reducer {
-    /// From the number on the wire.
+    /// Parses the number in the protocol.
     #[must_use]
     pub fn from_wire(number: u32) -> Option<Self> {
         [Self::Max, Self::Min, Self::LogBucket, Self::BitUnion, Self::BitIntersect]
@@ -23,13 +23,13 @@ impl Reducer {
             .find(|reducer| *reducer as u32 == number)
     }
 
-    /// From the name that FuzzFactory prints.
+    /// Parses FuzzFactory's name.
     #[must_use]
     pub fn from_name(name: &str) -> Option<Self> {
         (0..5).filter_map(Self::from_wire).find(|reducer| reducer.name() == name)
     }
 
-    /// The name that FuzzFactory prints.
+    /// FuzzFactory's name.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -41,7 +41,7 @@ impl Reducer {
         }
     }
 
-    /// The aggregate after `value`.
+    /// Aggregate after merging `value`.
     #[must_use]
     pub fn apply(self, aggregate: u32, value: u32) -> u32 {
         match self {
@@ -53,7 +53,7 @@ impl Reducer {
         }
     }
 
-    /// The aggregate of all values behind two aggregates.
+    /// Merges two aggregates.
     #[must_use]
     pub fn join(self, one: u32, other: u32) -> u32 {
         match self {
@@ -62,8 +62,7 @@ impl Reducer {
         }
     }
 
-    /// Of keys with their aggregates the one to show: the first with the largest value, or the
-    /// smallest if that is what the reducer looks for.
+    /// Key and aggregate to show: the first with the largest aggregate, or the smallest if the reducer minimizes.
     pub fn most_remarkable(self, keys: impl Iterator<Item = (u32, u32)>) -> Option<(u32, u32)> {
         match self {
             Self::Min | Self::BitIntersect => keys.min_by_key(|(_, value)| *value),
@@ -71,7 +70,7 @@ impl Reducer {
         }
     }
 
-    /// Larger for a value that is more remarkable.
+    /// Merit of a value; larger is better.
     #[must_use]
     pub fn merit(self, value: u32) -> u32 {
         match self {
@@ -80,7 +79,7 @@ impl Reducer {
         }
     }
 
-    /// Of two values of one input the one that claims less.
+    /// The less extreme of two values of one input.
     #[must_use]
     pub(crate) fn weaker(self, one: u32, other: u32) -> u32 {
         match self {
@@ -91,7 +90,7 @@ impl Reducer {
         }
     }
 
-    /// What a value has to beat to be better than `aggregate` by an eighth; bits know no degrees.
+    /// Threshold for being better than `aggregate` by an eighth; bitwise reducers have no margin.
     #[must_use]
     pub(crate) fn clear_threshold(self, aggregate: u32) -> u32 {
         match self {
@@ -101,7 +100,7 @@ impl Reducer {
         }
     }
 
-    /// True if `value` is better than `aggregate` by an eighth; always for bits.
+    /// True if `value` is better than `aggregate` by an eighth; always for bitwise reducers.
     #[must_use]
     pub(crate) fn clearly_better(self, aggregate: u32, value: u32) -> bool {
         self.is_bitwise() || {
@@ -110,7 +109,7 @@ impl Reducer {
         }
     }
 
-    /// True if several inputs can own one key, each a part of its bits.
+    /// True if several inputs can own one key, each some of its bits.
     #[must_use]
     pub fn is_bitwise(self) -> bool {
         !matches!(self, Self::Max | Self::Min)

@@ -1,7 +1,7 @@
-//! Set cover: a few inputs that together show what all of them show.
+//! Set cover: a few inputs that together cover what all of them cover.
 //!
-//! AFL's greedy way: of what is not covered yet the rarest comes first, and the best input that shows
-//! it is kept with everything else that this input shows.
+//! AFL's greedy algorithm: takes the rarest item not covered yet, and keeps the best input that shows it with all its
+//! other items.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 
@@ -11,12 +11,12 @@ use crate::domain::{Aggregates, Domain, DsfView};
 /// Marks items that belong to a domain's key.
 const KEY: u64 = 1 << 63;
 
-/// What an input showed.
+/// Coverage of an input.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub struct Trace {
-    /// Index times 8, plus the class of its hit count (0 to 7).
+    /// Edges: index times 8, plus the hit-count class (0 to 7).
     pub edges: Vec<u32>,
-    /// Keys that left their initial value, with what they came to.
+    /// Keys that left their initial value, with their values.
     pub keys: Vec<(u32, u32)>,
 }
 
@@ -33,7 +33,7 @@ impl Trace {
         Self { edges, keys }
     }
 
-    /// Counters that show the same classes; an edge beyond `size` makes the map larger.
+    /// Builds counters with the same classes; an edge beyond `size` enlarges the map.
     #[must_use]
     pub fn counters(&self, size: usize) -> Vec<u8> {
         let most = self.edges.iter().map(|tuple| (tuple >> 3) as usize + 1).max();
@@ -48,25 +48,24 @@ impl Trace {
 /// The smallest count of each class.
 const LEAST_COUNTS: [u8; 8] = [1, 2, 3, 4, 8, 16, 32, 128];
 
-/// The inputs that are kept, and what there was to be covered.
+/// The kept inputs, and the numbers of items to cover.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub struct Cover {
-    /// Positions among the traces, ascending.
+    /// Positions in `traces`, ascending.
     pub kept: Vec<usize>,
-    /// Edges, in each of their classes.
+    /// Number of edges, counted per class.
     pub tuples: usize,
-    /// Keys of domains, and where the reducer works on bits each bit.
+    /// Number of domain keys, or of their bits for bitwise reducers.
     pub keys: usize,
-    /// Edges in any class.
+    /// Number of edges in any class.
     pub edges: usize,
     /// The parts of `tuples` and `edges` that known traces cover.
     pub known_tuples: usize,
     pub known_edges: usize,
 }
 
-/// `traces` with the best input first: what several show is kept by the first of them. A key is
-/// covered by a value that reaches the best of all traces. The first `known` traces are covered from the
-/// start and never among the kept ones.
+/// Computes the cover. `traces` has the best input first: it keeps items that several traces show. A key is covered by
+/// a value that reaches the best of all traces. The first `known` traces count as covered and are never kept.
 #[must_use]
 pub fn cover(traces: &[&Trace], domains: &[Domain], edges_only: bool, known: usize) -> Cover {
     let mut aggregates = Aggregates::new(domains);
@@ -81,7 +80,7 @@ pub fn cover(traces: &[&Trace], domains: &[Domain], edges_only: bool, known: usi
             found.entry(*item).or_insert(Item { owner, count: 0, covered: owner < known });
         }
     }
-    // What is first in nothing has no say: whether it was noted at all is up to chance.
+    // Ignores traces that are first in nothing: whether they were recorded at all depends on chance.
     let owners: BTreeSet<usize> = found.values().map(|item| item.owner).collect();
     for item in owners.iter().flat_map(|owner| &items[*owner]) {
         if let Some(item) = found.get_mut(item) {
@@ -120,9 +119,9 @@ fn edges(tuples: impl Iterator<Item = u64>) -> usize {
     tuples.map(|tuple| tuple >> 3).collect::<HashSet<_>>().len()
 }
 
-/// One thing to be covered.
+/// One item to cover.
 struct Item {
-    /// The first that shows it.
+    /// First trace that shows it.
     owner: usize,
     count: u32,
     covered: bool,

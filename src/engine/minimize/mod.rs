@@ -1,4 +1,4 @@
-//! Algorithms that shrink inputs. Pure: they propose, the caller runs and judges.
+//! Algorithms that shrink inputs. Pure: they generate proposals, the caller runs and judges them.
 
 pub mod cover;
 pub mod tmin;

@@ -1,8 +1,8 @@
-//! Minimizing one input as `afl-tmin` does: bytes are made equal, blocks are left out, kinds of bytes
-//! and then single bytes are made equal, again and again until nothing helps any more.
+//! Minimizes one input as `afl-tmin` does: normalizes bytes, removes blocks, normalizes byte values and then single
+//! bytes, and repeats until nothing helps.
 //!
-//! A generator, as [`super::trim`]: [`Tmin::next`] proposes, the caller runs the proposal and answers
-//! with [`Tmin::accepted`] or [`Tmin::rejected`]. A clone knows what comes next if all is rejected.
+//! A generator like [`super::trim`]: [`Tmin::next`] proposes, the caller runs the proposal and answers with
+//! [`Tmin::accepted`] or [`Tmin::rejected`]. A clone shows the next proposals if all are rejected.
 
 use std::num::NonZeroUsize;
 
@@ -10,19 +10,19 @@ use crate::corpus::Length;
 use crate::messages;
 use crate::mutate::buffer::Buffer;
 
-/// What bytes without a meaning become (AFL).
+/// Replacement for bytes without effect (AFL).
 pub const FILLER: u8 = b'0';
-/// The first stage fills blocks of the length, rounded up to a power of two, divided by this (AFL).
+/// Block size of the first stage: the length, rounded up to a power of two, divided by this (AFL).
 const FILL_DIVISOR: usize = 128;
-/// Smallest block that is filled at once (AFL).
+/// Smallest block of the first stage, bytes (AFL).
 const LEAST_FILL: usize = 4;
-/// The second begins with blocks of the length divided by this (AFL).
+/// First block size of the second stage: the length, rounded up to a power of two, divided by this (AFL).
 const REMOVE_DIVISOR: usize = 16;
 
-/// What is tried.
+/// Stage of the minimization.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Stage {
-    /// Whole messages are left out, the last one first.
+    /// Removes whole messages, the last one first.
     Messages,
     Fill,
     Remove,
@@ -31,11 +31,11 @@ pub enum Stage {
     Done,
 }
 
-/// What a caller may want to report.
+/// Progress for the caller to report.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub enum Note {
     Pass(u32),
-    /// `symbols`: different bytes in the input.
+    /// `symbols`: number of different bytes in the input.
     Begins {
         stage: Stage,
         symbols: usize,
@@ -44,7 +44,7 @@ pub enum Note {
         size: usize,
         left: usize,
     },
-    /// `times`: proposals that were accepted; `bytes`: those removed or made equal.
+    /// `times`: accepted proposals; `bytes`: removed or normalized bytes.
     Ends {
         stage: Stage,
         times: usize,
@@ -52,25 +52,25 @@ pub enum Note {
     },
 }
 
-/// Minimizing of one input.
+/// Minimization of one input.
 #[derive(Clone, Debug)]
 pub struct Tmin {
     stage: Stage,
     pass: u32,
-    /// The input is a list of messages, and stays one.
+    /// True if the input is a list of messages, and stays one.
     is_list: bool,
-    /// Smallest block that is removed.
+    /// Smallest block removed by halving, bytes.
     least_block: usize,
     block: usize,
     pos: usize,
-    /// Bytes that are left to be tried in the stage of symbols.
+    /// Byte values left to try in the stage `Symbols`.
     symbols: Vec<u8>,
-    /// Bytes that the present proposal changes.
+    /// Number of bytes that the current proposal changes.
     pending: usize,
-    /// Accepted in this stage, and the bytes.
+    /// Accepted proposals of this stage, and their bytes.
     times: usize,
     bytes: usize,
-    /// Something was accepted in this pass.
+    /// True if a proposal of this pass was accepted.
     changed: bool,
     notes: Vec<Note>,
 }
@@ -96,7 +96,7 @@ impl Tmin {
         tmin
     }
 
-    /// The same for an input of a target with a socket: if it is a list of messages, it stays one.
+    /// Minimization for a target with a socket: an input that is a list of messages stays one.
     #[must_use]
     pub fn of_messages(input: &[u8], least_block: NonZeroUsize) -> Self {
         let mut tmin = Self::new(input, least_block);
@@ -108,12 +108,12 @@ impl Tmin {
         tmin
     }
 
-    /// The words of messages, which keep their values.
+    /// Words of messages, which keep their values.
     fn words(&self, input: &[u8]) -> Vec<Length> {
         messages::framing(input).take_while(|_| self.is_list).collect()
     }
 
-    /// Writes the next proposal into `out`; false at the end. `input` is what was accepted last.
+    /// Writes the next proposal into `out`; false at the end. `input` is the last accepted version.
     pub fn next(&mut self, input: &[u8], out: &mut Vec<u8>) -> bool {
         loop {
             out.clear();
@@ -133,12 +133,12 @@ impl Tmin {
         }
     }
 
-    /// The proposal replaces the input.
+    /// Accepts the proposal, which replaces the input.
     pub fn accepted(&mut self) {
         self.times += 1;
         self.bytes += self.pending;
         self.changed = true;
-        // What comes after a removed block has moved to its place.
+        // The bytes after a removed block have moved to its place.
         if !matches!(self.stage, Stage::Remove | Stage::Messages) {
             self.rejected();
         }
@@ -152,12 +152,12 @@ impl Tmin {
         }
     }
 
-    /// What has happened since the last call.
+    /// Takes the notes since the last call.
     pub fn take_notes(&mut self) -> Vec<Note> {
         std::mem::take(&mut self.notes)
     }
 
-    /// Leaves out a message that was not tried: `pos` counts those behind it that have to stay.
+    /// Removes the next untried message and returns its size; `pos` counts the messages after it that must stay.
     fn message(&self, out: &mut Vec<u8>) -> usize {
         let count = messages::messages(out).count();
         let Some(number) = count.checked_sub(self.pos + 1).filter(|_| count > 1) else { return 0 };
@@ -167,7 +167,8 @@ impl Tmin {
         bytes
     }
 
-    /// Each of these changes `out` and returns how many bytes it concerns; 0 when there is no more to try.
+    /// Fills the next block of `out` and returns the number of changed bytes; 0 if none is left. The functions below
+    /// work alike.
     fn fill(&mut self, out: &mut [u8]) -> usize {
         while self.pos < out.len() {
             let end = out.len().min(self.pos + self.block);
@@ -191,7 +192,7 @@ impl Tmin {
             }
             let next = words.iter().map(|word| word.at).find(|at| *at > self.pos);
             let end = out.len().min(self.pos + self.block).min(next.unwrap_or(usize::MAX));
-            // An empty input is none.
+            // Never proposes an empty input.
             if self.pos < end && end - self.pos < out.len() {
                 let mut buffer = Buffer::new(out, &words);
                 buffer.close_gap(self.pos, end - self.pos);
@@ -241,7 +242,7 @@ impl Tmin {
         self.stage = match stage {
             Stage::Messages => Stage::Fill,
             Stage::Fill => self.next_pass(),
-            // A later pass that removes nothing would only repeat what the one before has tried.
+            // A later pass that removes nothing would only repeat the previous one.
             Stage::Remove if self.pass > 1 && !shorter => Stage::Done,
             Stage::Remove => Stage::Symbols,
             Stage::Symbols => Stage::Characters,
@@ -276,13 +277,13 @@ impl Tmin {
     }
 }
 
-/// Whether a byte is part of the word before a message.
+/// True if a byte is part of a message's word.
 fn is_word(words: &[Length], at: usize) -> bool {
     let before = words.partition_point(|word| word.at <= at);
     before.checked_sub(1).is_some_and(|last| at < words[last].from)
 }
 
-/// The different bytes of an input, the largest first.
+/// Distinct bytes of an input, the largest first.
 fn symbols(input: &[u8]) -> impl Iterator<Item = u8> {
     let mut seen = [false; 256];
     input.iter().for_each(|byte| seen[usize::from(*byte)] = true);

@@ -1,16 +1,16 @@
-//! Trim: leaves out the blocks of a seed that change nothing in its behaviour.
+//! Trim: removes blocks of a seed that do not affect its behaviour.
 //!
 //! A generator: [`Trim::next`] proposes, the stage runs the proposal and answers with
 //! [`Trim::accepted`] or [`Trim::rejected`].
 
 use std::ops::Range;
 
-/// Smallest block in bytes, and the shortest input that is left alone (AFL).
+/// Smallest block, bytes; inputs up to this length are not trimmed (AFL).
 const MIN_BLOCK: usize = 4;
-/// The first pass takes blocks of the length, rounded up to a power of two, divided by this (AFL).
+/// Block size of the first pass: the length, rounded up to a power of two, divided by this (AFL).
 const FIRST_DIVISOR: usize = 16;
-/// The last pass takes blocks of the length divided by this: finer ones cost more runs than the
-/// removed bytes save later (AFL).
+/// Block size of the last pass: the length, rounded up to a power of two, divided by this. Smaller blocks cost more
+/// runs than the removed bytes save later (AFL).
 const LAST_DIVISOR: usize = 1024;
 
 /// Trimming of one seed.
@@ -18,13 +18,13 @@ const LAST_DIVISOR: usize = 1024;
 pub struct Trim {
     /// Block length of the present pass, bytes; a power of two.
     block: usize,
-    /// Where the next proposal starts.
+    /// Start of the next proposal.
     pos: usize,
-    /// Length of the input as it is after the accepted proposals.
+    /// Length of the input after the accepted proposals.
     len: usize,
-    /// Length of the block that is out for judgement.
+    /// Length of the proposed block.
     pending: usize,
-    /// Proposals never get shorter than this.
+    /// Minimum length of a proposal.
     min_len: usize,
     done: u64,
 }
@@ -37,21 +37,20 @@ impl Trim {
         Self { block, pos: block, len, pending: 0, min_len: 1, done: 0 }
     }
 
-    /// The same, but never shortens the input below `min_len` bytes (`-g`).
+    /// Never shortens the input below `min_len` bytes (`-g`).
     #[must_use]
     pub fn keep(mut self, min_len: usize) -> Self {
         self.min_len = min_len.max(1);
         self
     }
 
-    /// Whether the last proposal is part of a pass whose blocks are shorter than the input divided by this.
+    /// True if the blocks of the current pass are shorter than the input divided by `divisor`.
     pub(crate) fn is_finer_than(&self, divisor: usize) -> bool {
         self.block < block_for(self.len, divisor)
     }
 
-    /// Writes `input` without one block into `out` and returns the place of that block; None at
-    /// the end. `input` is the seed as it is now, that is the last accepted proposal. The first
-    /// block of each pass is never tried: it holds the magic number of most formats.
+    /// Writes `input` without one block into `out` and returns the range of that block; None at the end. `input` is the
+    /// last accepted proposal. The first block of each pass is never tried: in most formats it holds the magic number.
     pub fn next(&mut self, input: &[u8], out: &mut Vec<u8>) -> Option<Range<usize>> {
         self.len = input.len();
         loop {
@@ -73,19 +72,19 @@ impl Trim {
         }
     }
 
-    /// The proposal behaves as the input did and takes its place.
+    /// Accepts the proposal, which replaces the input.
     pub fn accepted(&mut self) {
         self.len -= self.pending;
         self.pending = 0;
     }
 
-    /// The block is needed.
+    /// Rejects the proposal: the block is needed.
     pub fn rejected(&mut self) {
         self.pos += self.block;
         self.pending = 0;
     }
 
-    /// Proposals so far, and an upper bound of those still to come.
+    /// Number of proposals so far plus an upper bound of those to come.
     #[must_use]
     pub fn planned(&self) -> u64 {
         let per_pass = |block: usize| self.len.saturating_sub(block).div_ceil(block);
@@ -98,7 +97,7 @@ impl Trim {
         self.done + left as u64
     }
 
-    /// Proposals so far.
+    /// Number of proposals so far.
     #[must_use]
     pub fn done(&self) -> u64 {
         self.done

@@ -1,12 +1,12 @@
-//! What stands between a search and its executor: every run passes the hooks of the foreign mutators, and the last
-//! inputs are recorded.
+//! Layer between a search and its executor: every run passes the hooks of the foreign mutators, and the last inputs are
+//! recorded.
 //!
-//! `post_process` decides what the target gets, `send` delivers it, `post_run` follows. Without
-//! such hooks calls go straight through.
+//! `post_process` changes the input, `send` delivers it, `post_run` follows. Without hooks, calls go straight to the
+//! executor.
 
 mod record;
 
-/// Times that a run of another build of the target may take longer than one of the target.
+/// Factor for the timeout of another build of the target.
 pub const SLOWER: u32 = 5;
 
 use self::record::InputRecord;
@@ -14,7 +14,7 @@ use crate::executor::{Executor, Observation, RunError, RunSettings, StopRequest,
 use crate::mutate::foreign::{ForeignMutators, Processed};
 use crate::mutate::{self, Candidate};
 
-/// A runner with the mutators whose hooks its runs pass.
+/// A runner with the mutators whose hooks apply to its runs.
 pub struct Runs<'a> {
     pub runner: &'a mut Runner,
     pub mutators: &'a mut dyn ForeignMutators,
@@ -30,26 +30,26 @@ impl Runs<'_> {
 /// Owns an executor.
 pub struct Runner {
     executor: Box<dyn Executor>,
-    /// Another build of the target, which logs what is compared.
+    /// Another build of the target, which logs comparisons.
     logger: Option<Box<dyn Executor>>,
-    /// `send` is called when the child runs.
+    /// Calls `send` while the child runs.
     late: bool,
     /// See [`Runner::show_every_run`].
     shows_every_run: bool,
     single: Vec<u8>,
-    /// The processed batch; which one of the given batch each was; and how far it was run.
+    /// Processed batch; position of each of its candidates in the given batch; number of candidates run.
     batch: Vec<Candidate>,
     places: Vec<usize>,
     next: usize,
     delivered: Delivered,
     record: InputRecord,
-    /// The process whose inputs are recorded.
+    /// Process whose inputs are recorded.
     recorded: Option<i32>,
-    /// Position in the record at which the last runs begin.
+    /// Position in the record where the last runs begin.
     mark: u64,
 }
 
-/// Position of the bytes of the run that was shown last.
+/// Location of the bytes of the run that was shown last.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 enum Delivered {
     AsGiven,
@@ -95,12 +95,12 @@ impl Runner {
         self.executor.info()
     }
 
-    /// Another build of the target logs what is compared; None: the target itself does.
+    /// Sets another build of the target to log comparisons; None: the target itself does.
     pub fn log_by(&mut self, logger: Option<Box<dyn Executor>>) {
         self.logger = logger;
     }
 
-    /// None if the target itself logs.
+    /// The build that logs comparisons; None if the target itself does.
     #[must_use]
     pub fn logger(&self) -> Option<&dyn TargetInfo> {
         self.logger.as_ref().map(|logger| logger.info())
@@ -119,23 +119,22 @@ impl Runner {
         self.executor.settings()
     }
 
-    /// All but [`RunSettings::show_every_run`], see [`Runner::show_every_run`].
+    /// Settings of the executor. [`RunSettings::show_every_run`] is overwritten, see [`Runner::show_every_run`].
     pub fn settings_mut(&mut self) -> &mut RunSettings {
         self.executor.settings_mut()
     }
 
-    /// [`Runner::run`] shows every run, uninteresting ones as well.
+    /// Makes [`Runner::run`] show every run, uninteresting ones as well.
     pub fn show_every_run(&mut self, every: bool) {
         self.shows_every_run = every;
     }
 
-    /// What runs the inputs, without the hooks.
+    /// The executor, without the hooks.
     pub fn executor_mut(&mut self) -> &mut dyn Executor {
         &mut *self.executor
     }
 
-    /// To be called before runs. If the previous runs used a new process, the inputs before them are no
-    /// longer needed.
+    /// Call it before runs. If the previous runs used a new process, discards the inputs before them.
     fn note_process(&mut self) {
         let process = self.info().process();
         if process != self.recorded {
@@ -145,14 +144,14 @@ impl Runner {
         self.mark = self.record.added();
     }
 
-    /// The recorded inputs as the target got them, the last run is the last. If a process takes many inputs they
-    /// are those of the last run's process.
+    /// Takes the recorded inputs as delivered, the last run last. If a process takes many inputs, only those of the
+    /// last run's process.
     pub fn take_record(&mut self) -> Vec<Vec<u8>> {
         self.note_process();
         self.record.take()
     }
 
-    /// What the target got in the run shown last, if that is not what was given.
+    /// Input as delivered in the run shown last; None if it was delivered as given.
     #[must_use]
     pub fn delivered(&self) -> Option<&[u8]> {
         match self.delivered {
@@ -168,8 +167,8 @@ impl Runner {
         if hooks.need_single_runs() { 1 } else { self.info().batch_size() }
     }
 
-    /// Runs one input, however uninteresting. One that `post_process` drops is run unchanged, because the caller
-    /// needs an observation.
+    /// Runs one input and always returns its observation. An input that `post_process` drops is run unchanged, because
+    /// the caller needs an observation.
     pub fn observe<'a>(
         &'a mut self,
         hooks: &mut dyn ForeignMutators,
@@ -179,8 +178,8 @@ impl Runner {
         self.execute(hooks, input, processed, false)
     }
 
-    /// The same with a log of what the target compares, see [`RunSettings::log_comparisons`]. A run of the other kind
-    /// after it costs a new process: such runs are made one after the other.
+    /// Like [`Runner::observe`], with a log of comparisons, see [`RunSettings::log_comparisons`]. Each switch between
+    /// the two kinds of runs costs a new process, so group them.
     pub fn observe_logged<'a>(
         &'a mut self,
         hooks: &mut dyn ForeignMutators,
@@ -199,7 +198,7 @@ impl Runner {
         logger.observe(bytes)
     }
 
-    /// Runs an input as the target got it in an earlier run: nothing changes it on its way.
+    /// Runs an input as delivered in an earlier run, without `post_process`.
     pub fn replay<'a>(
         &'a mut self,
         hooks: &mut dyn ForeignMutators,
@@ -208,7 +207,7 @@ impl Runner {
         self.execute(hooks, input, Processed::AsGiven, false)
     }
 
-    /// Runs what `post_process` made of an input.
+    /// Runs an input after `post_process`.
     fn execute<'a>(
         &'a mut self,
         hooks: &mut dyn ForeignMutators,
@@ -231,7 +230,7 @@ impl Runner {
         Ok(run)
     }
 
-    /// As [`Executor::run`], with what the hooks make of the candidates.
+    /// Like [`Executor::run`], with the candidates after the hooks.
     pub fn run<'a>(
         &'a mut self,
         hooks: &mut dyn ForeignMutators,
@@ -240,7 +239,7 @@ impl Runner {
     ) -> Result<Option<Observation<'a>>, RunError> {
         let touched = hooks.touch_runs();
         let settings = self.executor.settings_mut();
-        // What the target got is known of runs that are shown.
+        // The delivered bytes are known only for runs that are shown.
         settings.log_comparisons = false;
         settings.show_every_run = self.shows_every_run || (settings.paths.is_some() && touched);
         if !touched {
@@ -258,7 +257,7 @@ impl Runner {
         }
     }
 
-    /// Runs them one by one, and skips dropped ones.
+    /// Runs the candidates one by one, skipping dropped ones.
     fn run_singly<'a>(
         &'a mut self,
         hooks: &mut dyn ForeignMutators,
@@ -278,7 +277,7 @@ impl Runner {
         }))
     }
 
-    /// The whole batch is processed before its first run.
+    /// Processes the whole batch before its first run.
     fn run_processed<'a>(
         &'a mut self,
         hooks: &mut dyn ForeignMutators,
@@ -320,12 +319,12 @@ impl Runner {
         }
     }
 
-    /// Frees buffers that are far larger than processed inputs of `len` bytes, see [`mutate::release`].
+    /// Frees buffers far larger than processed inputs of `len` bytes, see [`mutate::release`].
     pub fn release_buffers(&mut self, len: usize) {
         mutate::release(&mut self.batch, len);
     }
 
-    /// Whether the target reads its input, see [`Executor::reads_input`].
+    /// Returns true if the target reads its input, see [`Executor::reads_input`].
     pub fn reads_input(&mut self, input: &[u8]) -> Result<Option<bool>, RunError> {
         self.executor.reads_input(input)
     }

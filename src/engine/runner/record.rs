@@ -1,23 +1,23 @@
-//! The last inputs of a target: reproducing a crash of a long-running process may need more than one.
+//! Record of a target's last inputs: reproducing a crash of a long-running process may need several.
 
 use crate::mutate::Candidate;
 
 /// Limit of recorded bytes; the oldest inputs are dropped at twice this size.
 const ROOM: usize = 4 << 20;
 
-/// The inputs of one process. With a capacity of 0 it costs nothing, otherwise one copy per input.
+/// Inputs of one process. Free at capacity 0, otherwise one copy per input.
 #[derive(Debug, Default)]
 pub(super) struct InputRecord {
     most: usize,
     /// Full, or empty.
     older: InputLog,
     newer: InputLog,
-    /// Inputs so far, and the number of the first one that counts.
+    /// Number of inputs so far, and of the first input that counts.
     added: u64,
     first: u64,
 }
 
-/// Inputs, one after the other.
+/// Concatenated inputs.
 #[derive(Debug, Default)]
 struct InputLog {
     bytes: Vec<u8>,
@@ -58,17 +58,17 @@ impl InputRecord {
         candidates.iter().for_each(|candidate| self.add(&candidate.bytes));
     }
 
-    /// How many there were so far.
+    /// Number of inputs so far.
     pub(super) fn added(&self) -> u64 {
         self.added
     }
 
-    /// Inputs before this number belong to another process.
+    /// Discards inputs before this number, which belong to another process.
     pub(super) fn forget_before(&mut self, number: u64) {
         self.first = number;
     }
 
-    /// The last ones, the oldest first.
+    /// Takes the last inputs, the oldest first.
     pub(super) fn take(&mut self) -> Vec<Vec<u8>> {
         let all: Vec<&[u8]> = self.older.iter().chain(self.newer.iter()).collect();
         let own = usize::try_from(self.added - self.first).unwrap_or(usize::MAX);

@@ -3,18 +3,17 @@
 use crate::mutate::{Rng, below};
 use rand_core::Rng as _;
 
-/// Effort, in runs of average length, after which an arm's past counts half.
+/// Effort after which an arm's past counts half, in runs of average length.
 const MEMORY: f64 = 32_768.0;
-/// The prior of an arm: one find in this number of runs.
+/// Prior of an arm's yield: one find in this number of runs.
 const PRIOR_RUNS: f64 = 1024.0;
-/// And of the length of its turns, in runs.
+/// Prior of the length of an arm's turns, in runs.
 const PRIOR_TURN: f64 = 256.0;
-/// One draw in this number ignores the past, so that no arm starves.
+/// One draw in this number ignores the yield, so that no arm starves.
 const FAIR_DRAW: u32 = 4;
 
-/// Arms are drawn in proportion to what they brought lately, in finds for the effort (probability matching:
-/// the best arm of this hour need not be that of the next). An arm whose turns are long is drawn
-/// less often.
+/// Draws arms in proportion to their recent yield, in finds per effort (probability matching: the best arm of this hour
+/// need not be that of the next). An arm with long turns is drawn less often.
 #[derive(Clone, Debug)]
 pub(crate) struct Bandit {
     arms: Vec<Arm>,
@@ -43,7 +42,7 @@ impl Bandit {
         Self { arms: vec![Arm::default(); arms] }
     }
 
-    /// An arm brought `finds` finds with an effort of `runs` runs of average length.
+    /// Records that a turn of `arm` brought `finds` finds for an effort of `runs` runs of average length.
     pub(crate) fn note(&mut self, arm: usize, runs: f64, finds: u64) {
         let arm = &mut self.arms[arm];
         arm.runs += runs;
@@ -55,7 +54,7 @@ impl Bandit {
         arm.turns *= keep;
     }
 
-    /// An arm among those that are `open`; None if none is.
+    /// Draws one of the `open` arms; None if there is none.
     pub(crate) fn draw(&self, rng: &mut Rng, open: impl Fn(usize) -> bool) -> Option<usize> {
         let fair = below(rng, FAIR_DRAW) == 0;
         let weight = |arm: usize| {

@@ -1,5 +1,5 @@
-//! How much is spent on a seed's turn: AFL's performance score and the power schedules of AFLFast
-//! (Böhme, Pham, Roychoudhury, CCS 2016) and AFL++.
+//! Energy of a seed's turn: AFL's performance score and the power schedules of AFLFast (Böhme, Pham, Roychoudhury, CCS
+//! 2016) and AFL++.
 
 use std::time::Duration;
 
@@ -9,80 +9,79 @@ use crate::options::Schedule;
 
 /// Energy of an average seed.
 const BASE: f64 = 100.0;
-/// No seed gets more (AFL++).
+/// Maximum energy (AFL++).
 const MAX: f64 = 6400.0;
-/// What schedule `exploit` multiplies with.
+/// Factor of schedule `exploit`.
 const EXPLOIT: f64 = 32.0;
-/// Seeds so close to the deepest one are doubled by schedule `mmopt`.
+/// Distance to the greatest depth below which schedule `mmopt` doubles the energy.
 const DEEP: u32 = 5;
 
-/// Runs of a stage for energy 100 (AFL++: 256 · score / 100 / 2.56), and at least.
+/// Runs of a stage at energy 100 (AFL++: 256 · score / 100 / 2.56), and the minimum.
 const BASE_RUNS: u64 = 100;
 const LEAST_RUNS: u64 = 12;
-/// Time that these runs get at least, microseconds: on a target of a million runs a second, choosing
-/// seeds and hooking up stages would take longer than the runs. With 5 ms a campaign gets through too few of
-/// its seeds: an XML parser had a third fewer edges after 20 s.
+/// Minimum time of a stage at energy 100, microseconds: at a million runs a second, choosing seeds and setting up
+/// stages would take longer than the runs. With 5 ms a campaign reaches too few of its seeds: an XML parser had a third
+/// fewer edges after 20 s.
 const SHORTEST_STAGE_US: f64 = 200.0;
-/// The longest stage: this number of microseconds, or of runs of an average seed; and the runs that it makes
-/// all the same. A seed a thousand times slower than the others would keep them waiting for minutes
-/// otherwise.
+/// Maximum stage time: this number of microseconds, or of runs of an average seed if that is longer; and the minimum
+/// number of runs. Otherwise a seed a thousand times slower than the others would block them for minutes.
 const LONGEST_STAGE_US: f64 = 250_000.0;
 const AVERAGE_RUNS: f64 = 1000.0;
 const FEWEST_RUNS: u64 = 16;
-/// A run is cut that computes for longer than this number of runs of the usual seed (the geometric mean),
-/// of runs of its own seed, and of microseconds: to kill and restart a process takes about as long.
+/// A run is cut after the longest of: this number of runs of the usual seed (the geometric mean), of runs of its own
+/// seed, and of microseconds. Killing and restarting a process takes about as long.
 const USUAL_TIMES: f64 = 10.0;
 const SEED_TIMES: f64 = 3.0;
 const SHORTEST_LIMIT_US: f64 = 1_000.0;
-/// Inputs of a stage in each microsecond of its time. Targets are slower; what makes more is a foreign
-/// mutator that drops nearly all of them.
+/// Maximum number of inputs per microsecond of stage time. No target is that fast; only a foreign mutator that drops
+/// nearly all inputs exceeds it.
 const MOST_RUNS_PER_US: u128 = 10;
-/// A stage that finds something is doubled, up to this multiple of its base: new seeds deserve the time more
-/// than the one that led to them. AFL's number is 64: a parser of Markdown had a fifth fewer edges after 20 s.
+/// Maximum multiple of its base to which a stage with finds is extended: new seeds deserve the time more than their
+/// parent. AFL uses 64; with that a Markdown parser had a fifth fewer edges after 20 s.
 const EXTENSION: u32 = 16;
 const LONGEST_EXTENSION: u64 = BASE_RUNS * EXTENSION as u64;
 
-/// What a stage may spend on its seed: a time, or a number of runs.
+/// Budget of a stage for its seed: a time, or a number of runs.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct Budget {
     runs: u64,
-    /// Counts instead of the runs: the time now, and after all extensions.
+    /// Overrides `runs`: the time limit now, and after all extensions.
     time: Option<(Duration, Duration)>,
 }
 
 impl Budget {
-    /// A number of runs, however long they take.
+    /// Budget of a number of runs, regardless of their time.
     #[must_use]
     pub fn of_runs(runs: u64) -> Self {
         Self { runs, time: None }
     }
 
-    /// A part of it.
+    /// The budget divided by `divisor`.
     #[must_use]
     pub fn part(self, divisor: u32) -> Self {
         let time = self.time.map(|(time, longest)| (time / divisor, longest));
         Self { runs: (self.runs / u64::from(divisor)).max(LEAST_RUNS), time }
     }
 
-    /// What it can be extended to at most.
+    /// The budget after all extensions.
     #[must_use]
     pub fn longest(self) -> Self {
         let time = self.time.map(|(time, longest)| (time.max(longest), longest));
         Self { runs: u64::MAX, time }
     }
 
-    /// A multiple of its time, if time counts.
+    /// The budget with its time, if it has one, multiplied by `factor`.
     #[must_use]
     pub(crate) fn times(self, factor: u32) -> Self {
         let longer = |time: Duration| time.saturating_mul(factor);
         Self { time: self.time.map(|(time, longest)| (longer(time), longer(longest))), ..self }
     }
 
-    /// Whether these runs, which took that time, have used it up.
+    /// True if the budget is exhausted after `runs` runs in `time`.
     #[must_use]
     pub(crate) fn is_used(&self, runs: u64, time: Duration) -> bool {
         match self.time {
-            // A foreign mutator has dropped them all.
+            // A foreign mutator dropped all inputs.
             Some(_) if time.is_zero() => runs >= self.runs,
             Some((limit, _)) => {
                 let beyond = u128::from(runs) >= limit.as_micros() * MOST_RUNS_PER_US;
@@ -92,7 +91,7 @@ impl Budget {
         }
     }
 
-    /// Number of runs that it allows if each takes that long.
+    /// Number of runs allowed if each takes `run`.
     #[must_use]
     pub(crate) fn expected(&self, run: Duration) -> u64 {
         match self.time {
@@ -101,7 +100,7 @@ impl Budget {
         }
     }
 
-    /// Number of runs that it is expected to allow in all.
+    /// Expected total number of runs, given `runs` runs in `time` so far.
     #[must_use]
     pub fn planned(&self, runs: u64, time: Duration) -> u64 {
         match self.time {
@@ -114,7 +113,7 @@ impl Budget {
         }
     }
 
-    /// The stage has found something, and more may be near: it gets twice as much.
+    /// Doubles the budget, up to its limit: a stage with a find may be near more.
     pub fn extend(&mut self) {
         self.runs = self.runs.saturating_mul(2).min(self.runs.max(LONGEST_EXTENSION));
         if let Some((time, longest)) = &mut self.time {
@@ -123,23 +122,23 @@ impl Budget {
     }
 }
 
-/// Sums over the enabled seeds, and what follows from them.
+/// Sums over the enabled seeds, and values derived from them.
 #[derive(Debug, Default)]
 pub(super) struct Means {
     seeds: f64,
     exec_us: f64,
-    /// Logarithms of the quickest times: one slow seed in ten does not make the usual one slow.
+    /// Sum of the logarithms of the quickest times: a few slow seeds hardly change the geometric mean.
     log_quickest_us: f64,
     edges: f64,
     max_depth: u32,
     /// Mean of log2 of the path counts; schedule `coe` only.
     pub(super) log_path_count: f64,
-    /// Runs that were counted by path.
+    /// Number of runs counted by path.
     pub(super) runs: u64,
 }
 
 impl Means {
-    /// Takes a new seed in.
+    /// Adds a new seed.
     pub(super) fn count(&mut self, seed: &Seed) {
         self.seeds += 1.0;
         self.exec_us += seed.exec_us as f64;
@@ -148,12 +147,12 @@ impl Means {
         self.max_depth = self.max_depth.max(seed.depth);
     }
 
-    /// Run time of the seed, 1 for an average one.
+    /// Run time of the seed relative to the average.
     pub(super) fn relative_time(&self, seed: &Seed) -> f64 {
         ratio(seed.exec_us as f64 * self.seeds, self.exec_us)
     }
 
-    /// What a stage with this energy may spend on the seed; `by_time`: its time counts, not its runs.
+    /// Budget of a stage with this energy: in time if `by_time`, otherwise in runs.
     pub(super) fn budget(&self, seed: &Seed, energy: u32, by_time: bool) -> Budget {
         let runs = (BASE_RUNS * u64::from(energy) / 100).max(LEAST_RUNS);
         if !by_time {
@@ -176,21 +175,21 @@ impl Means {
         Duration::from_micros(usual.max(of_seed).max(SHORTEST_LIMIT_US) as u64)
     }
 
-    /// Edges of the seed, 1 for an average one.
+    /// Number of edges of the seed relative to the average.
     pub(super) fn relative_edges(&self, seed: &Seed) -> f64 {
         ratio(f64::from(seed.edges) * self.seeds, self.edges)
     }
 }
 
-/// What the energy of a seed depends on, apart from the seed.
+/// Inputs of the energy besides the seed.
 pub(super) struct Context<'a> {
     pub(super) options: ScheduleOptions,
     pub(super) means: &'a Means,
-    /// The turn is that of a domain which may look for slow inputs, and the seed owns a key.
+    /// True if the seed owns a key and the turn is that of a domain that may look for slow inputs.
     pub(super) owner: bool,
     /// Runs that took the seed's path.
     pub(super) path_count: u32,
-    /// Edges for which the seed is the best.
+    /// Number of edges for which the seed is the best.
     pub(super) edges_won: u32,
 }
 
@@ -209,7 +208,7 @@ pub(super) fn energy(seed: &Seed, context: &Context<'_>) -> u32 {
     ((score + bonus) * schedule).clamp(1.0, MAX) as u32
 }
 
-/// Fast seeds get more. A domain may look for slow inputs, so an owner is not punished for it.
+/// Gives fast seeds more. A domain may look for slow inputs, so an owner is not penalized.
 fn time_score(seed: &Seed, context: &Context<'_>) -> f64 {
     let options = context.options;
     if options.fixed_seed || matches!(options.schedule, Schedule::Rare | Schedule::Seek) {
@@ -240,7 +239,7 @@ fn edges_factor(edges: f64) -> f64 {
     }
 }
 
-/// Seeds that came late catch up.
+/// Lets seeds that came late catch up.
 fn handicap_factor(handicap: u32) -> f64 {
     match handicap {
         0 => 1.0,
@@ -249,7 +248,7 @@ fn handicap_factor(handicap: u32) -> f64 {
     }
 }
 
-/// What one turn takes off a handicap.
+/// Amount by which one turn reduces a handicap.
 pub(super) fn handicap_step(handicap: u32) -> u32 {
     match handicap {
         0 => 0,
@@ -288,7 +287,7 @@ fn schedule_factor(seed: &Seed, context: &Context<'_>) -> f64 {
     }
 }
 
-/// The rarer the path, the more; reductions spare favourites.
+/// Gives rare paths more; favourites are never reduced.
 fn fast_factor(seed: &Seed, path_count: u32) -> f64 {
     let factor: f64 = match path_count.checked_ilog2().unwrap_or(0) {
         0..2 => 4.0,
@@ -313,7 +312,7 @@ pub(super) fn mean(values: impl Iterator<Item = f64>) -> f64 {
     if count > 0.0 { sum / count } else { 0.0 }
 }
 
-/// `part / whole`, and 1 while nothing is known about the whole.
+/// `part / whole`, or 1 while `whole` is unknown.
 fn ratio(part: f64, whole: f64) -> f64 {
     if whole > 0.0 { part / whole } else { 1.0 }
 }

@@ -22,7 +22,7 @@ impl EdgeWinners {
         Self { best: vec![NOBODY; map_size], won: Vec::new() }
     }
 
-    /// The best seed of an edge; None if no seed hits it.
+    /// Best seed of an edge; None if no seed hits it.
     pub(super) fn best_of(&self, edge: u32) -> Option<SeedId> {
         self.best.get(edge as usize).copied().filter(|best| *best != NOBODY)
     }
@@ -32,8 +32,8 @@ impl EdgeWinners {
         self.won.get(id.index()).copied().unwrap_or(0)
     }
 
-    /// Gives the seed all edges of its trace for which it is cheaper than the present winner.
-    /// Traces of seeds that are left with no edge are emptied. True if an edge changed hands.
+    /// Gives the seed all edges of its trace for which it is cheaper than the current winner. Empties the traces of
+    /// seeds left with no edge. Returns true if an edge changed hands.
     pub(super) fn challenge(
         &mut self,
         corpus: &mut Corpus,
@@ -72,8 +72,8 @@ impl EdgeWinners {
         changed
     }
 
-    /// Winners that together cover every edge that is hit at all: the edges in order, each by its winner unless an
-    /// earlier choice hits it (AFL's greedy cover).
+    /// Winners that together cover every edge that is hit: for each edge in order its winner, unless an earlier choice
+    /// hits it (AFL's greedy cover).
     pub(super) fn cover(&self, corpus: &Corpus) -> Vec<SeedId> {
         let mut covered = vec![false; self.best.len()];
         let mark = |covered: &mut Vec<bool>, id: SeedId| {
@@ -93,31 +93,31 @@ impl EdgeWinners {
     }
 }
 
-/// How much dearer than the cheapest input that reaches a value its owner may be.
+/// Maximum cost of an owner, as a multiple of the cheapest input ever seen with the value.
 const DEAREST: u64 = 2;
 
-/// Who owns each slot of the domain keys. A key has one slot, or one for each of its 32 bits.
+/// Owners of the slots of domain keys. A key has one slot, or one for each of its 32 bits.
 #[derive(Debug, Default)]
 pub(super) struct KeyOwners {
-    /// Ordered, so that equal campaigns make equal choices.
+    /// Ordered, so that campaigns are reproducible.
     slots: BTreeMap<(u32, Slot), Claim>,
     /// Per seed: number of slots it owns.
     owned: Vec<u32>,
 }
 
-/// `cheapest`: the lowest price at which the slot's present value was reached.
+/// Owner of a slot; `cheapest` is the lowest price at which its current value was reached.
 #[derive(Clone, Copy, Debug)]
 struct Claim {
     owner: SeedId,
     cheapest: u64,
 }
 
-/// A seed that wants slots.
+/// A seed that competes for slots.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Claimant {
     pub(super) id: SeedId,
     pub(super) price: u64,
-    /// It improved some key, so it is ahead of seeds that are its equals elsewhere.
+    /// True if it improved some key: it wins over seeds that are equal elsewhere.
     pub(super) ahead: bool,
 }
 
@@ -127,7 +127,7 @@ enum Slot {
     Bit(u8),
 }
 
-/// The whole key (`bits` 0), or one slot for each of these bits.
+/// Slots of a key: the whole key (`bits` 0), or one for each of these bits.
 fn slots_of(key: u32, bits: u32) -> impl Iterator<Item = (u32, Slot)> {
     let whole = (bits == 0).then_some((key, Slot::Whole));
     let bits = (0..32).filter(move |bit| bits >> bit & 1 == 1);
@@ -139,16 +139,16 @@ impl KeyOwners {
         self.owned.get(id.index()).is_some_and(|&owned| owned > 0)
     }
 
-    /// Gives the seed the whole key (`bits` 0) or these bits of it: it improved them.
+    /// Gives the seed the whole key (`bits` 0) or these bits of it, because it improved them.
     pub(super) fn insert(&mut self, seed: Claimant, key: u32, bits: u32) {
         for slot in slots_of(key, bits) {
             self.take(slot, Claim { owner: seed.id, cheapest: seed.price });
         }
     }
 
-    /// The seed reaches what the owners of these slots reach. It gets those for which it is cheaper,
-    /// and, if it is ahead, those of whole keys for which it is not much dearer: a seed that is behind
-    /// in one key and equal in all others is no good base any more. True if a slot changed hands.
+    /// Lets a seed that reaches the owners' values compete for their slots. It gets those for which it is cheaper, and,
+    /// if it is ahead, whole keys for which it costs at most `DEAREST` times the cheapest: a seed that is behind in
+    /// one key and equal in all others is no longer a good base. Returns true if a slot changed hands.
     pub(super) fn challenge(
         &mut self,
         seed: Claimant,
@@ -170,7 +170,7 @@ impl KeyOwners {
         changed
     }
 
-    /// Every slot's owner, key and bit (0: the whole key).
+    /// Owner, key and bit (0: the whole key) of every slot.
     pub(super) fn claims(&self) -> impl Iterator<Item = (SeedId, (u32, u32))> + '_ {
         let bits = |slot: &Slot| match slot {
             Slot::Whole => 0,
@@ -179,7 +179,7 @@ impl KeyOwners {
         self.slots.iter().map(move |((key, slot), claim)| (claim.owner, (*key, bits(slot))))
     }
 
-    /// Every slot's key and owner, by ascending key.
+    /// Key and owner of every slot, by ascending key.
     pub(super) fn slots(&self) -> impl Iterator<Item = (u32, SeedId)> + '_ {
         self.slots.iter().map(|(&(key, _), claim)| (key, claim.owner))
     }
@@ -195,10 +195,9 @@ impl KeyOwners {
         self.owned[id.index()] += 1;
     }
 
-    /// A small set of seeds that together own every key, found greedily: first the seed that owns
-    /// most keys without a choice so far, of equals the cheaper one. A key with several bits
-    /// counts as one, as an edge with several hit counts does. Keys owned by disabled seeds only
-    /// have no candidate.
+    /// A small set of seeds that together own every key, chosen greedily: first the seed that owns most keys not
+    /// covered yet, of equals the cheaper one. A key with several bits counts as one, as an edge with several hit
+    /// counts does. Keys owned only by disabled seeds are skipped.
     pub(super) fn cover(&self, corpus: &Corpus, cost: impl Fn(&Seed) -> u64) -> Vec<SeedId> {
         let keys_of = self.keys_by_owner(corpus);
         let rank = |count: usize, id: SeedId| (count, Reverse(cost(&corpus[id])), Reverse(id));
@@ -206,7 +205,7 @@ impl KeyOwners {
             keys_of.iter().map(|(&id, keys)| rank(keys.len(), id)).collect();
         let mut covered = Covered::default();
         let mut chosen = Vec::new();
-        // Counts only fall, so an entry whose count still holds is the greatest of all.
+        // Counts only decrease, so an entry whose count still holds is the greatest of all.
         while let Some((count, _, Reverse(id))) = heap.pop() {
             let left = keys_of[&id].iter().filter(|&&key| !covered.has(key)).count();
             if left == count {
@@ -219,7 +218,7 @@ impl KeyOwners {
         chosen
     }
 
-    /// Keys of each enabled owner, numbered densely in their order.
+    /// Keys of each enabled owner, numbered densely in ascending order.
     fn keys_by_owner(&self, corpus: &Corpus) -> BTreeMap<SeedId, Vec<u32>> {
         let mut keys_of: BTreeMap<SeedId, Vec<u32>> = BTreeMap::new();
         let mut number = 0;

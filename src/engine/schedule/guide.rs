@@ -1,14 +1,14 @@
-//! Guidance by domains (`-p`): which domain is served next, and by which of its owners.
+//! Guidance by domains (`-p`): chooses the next domain to serve, and one of its owners.
 
 use super::bandit::Bandit;
 use crate::corpus::{Corpus, Seed, SeedId};
 use crate::domain::Domain;
 use crate::mutate::{Rng, below};
 
-/// The arm of edges; domain number `n` has arm `n + 1`.
+/// Arm of edges; domain number `n` has arm `n + 1`.
 const EDGES: usize = 0;
 
-/// Serves edges and domains by what they bring.
+/// Serves edges and domains in proportion to their yield.
 #[derive(Debug)]
 pub(super) struct Guide {
     /// First key after each domain.
@@ -20,10 +20,10 @@ pub(super) struct Guide {
     bandit: Bandit,
     /// Per domain: its favoured owners, ascending.
     owners: Vec<Vec<SeedId>>,
-    /// The arm of the present turn, and the finds it brought.
+    /// Arm of the current turn, and the finds of the turn.
     serving: usize,
     finds: u64,
-    /// The last seed that counted as a find.
+    /// Last seed counted as a find.
     last: Option<SeedId>,
 }
 
@@ -45,7 +45,7 @@ impl Guide {
         self.ends.partition_point(|end| *end <= key)
     }
 
-    /// Takes the owners of each domain's keys.
+    /// Replaces the owners of each domain's keys.
     pub(super) fn set_owners(&mut self, owners: impl Iterator<Item = (usize, SeedId)>) {
         self.owners.iter_mut().for_each(Vec::clear);
         for (domain, id) in owners {
@@ -59,8 +59,8 @@ impl Guide {
         }
     }
 
-    /// A new seed is a find of the turn if it brought edges, or moved the domain that is served. One that leads to edges
-    /// has new values all the time: of nearly every comparison there is one a bit closer.
+    /// Counts a new seed as a find of the turn if it brought edges, or moved the served domain. Excludes domains that
+    /// lead to edges: nearly every comparison can get a bit closer, so their values improve all the time.
     pub(super) fn found(&mut self, id: SeedId, domain: Option<usize>) {
         let leads = |domain: usize| self.leads_to_edges.get(domain).is_some_and(|leads| *leads);
         let counts = domain.is_none_or(|domain| domain + 1 == self.serving && !leads(domain));
@@ -70,24 +70,24 @@ impl Guide {
         }
     }
 
-    /// What the turn cost, in runs of average length.
+    /// Ends the turn, which cost as much as `cost` runs of average length.
     pub(super) fn turn_over(&mut self, cost: f64) {
         self.bandit.note(self.serving, cost, std::mem::take(&mut self.finds));
     }
 
-    /// The present turn is one of a domain that may look for slow inputs.
+    /// True if the current turn serves a domain that may look for slow inputs.
     pub(super) fn may_serve_slow(&self) -> bool {
         let quick = |domain: usize| self.favors_quick_runs.get(domain).copied();
         self.serving.checked_sub(1).and_then(quick).is_some_and(|quick| !quick)
     }
 
-    /// The present turn is one of a domain.
+    /// True if the current turn serves a domain.
     pub(super) fn serves_domain(&self) -> bool {
         self.serving != EDGES
     }
 
-    /// An owner of the domain that is to be served; None if it is the turn of edges. `slowness`: of a seed; for a
-    /// domain that leads to edges the least comes first.
+    /// Chooses the arm to serve and returns an owner of its domain; None for edges. In a domain that leads to edges,
+    /// seeds with the least `slowness` come first.
     pub(super) fn pick(
         &mut self,
         corpus: &Corpus,
@@ -106,8 +106,8 @@ impl Guide {
     }
 }
 
-/// Of the quickest that were never fuzzed the newest, because values climb step by step; else one by weight: the
-/// more often it was fuzzed, the less.
+/// Draws an owner: of the quickest unfuzzed ones the newest, because values climb step by step; otherwise by weight,
+/// which falls with the number of turns.
 fn draw_owner(
     corpus: &Corpus,
     owners: &[SeedId],

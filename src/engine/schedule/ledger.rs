@@ -1,12 +1,12 @@
-//! The ledger of a search: what its parts may take of the time, and what they have taken.
+//! Ledger of a search: the share of time that its parts may take, and what they have taken.
 //!
-//! Each part that could take all of it has an [`Account`] with a share. A search whose times must not count, because it
-//! is to be reproducible, counts runs instead.
+//! Each part that could take all of the time has an [`Account`] with a share. A reproducible search counts runs
+//! instead, because times vary.
 
 use std::ops::{Index, IndexMut};
 use std::time::Duration;
 
-/// Runs, and the time that they took.
+/// Number of runs, and their time.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Effort {
     pub runs: u64,
@@ -14,42 +14,42 @@ pub struct Effort {
 }
 
 impl Effort {
-    /// None.
+    /// No effort.
     pub(crate) const ZERO: Self = Self { runs: 0, time: Duration::ZERO };
 
-    /// What was done since then. A build that was left out takes its runs along.
+    /// Effort since `before`, at least zero: a removed build takes its runs along.
     #[must_use]
     pub fn since(self, before: Self) -> Self {
         let runs = self.runs.saturating_sub(before.runs);
         Self { runs, time: self.time.saturating_sub(before.time) }
     }
 
-    /// Both together.
+    /// Sum of both.
     #[must_use]
     pub fn and(self, other: Self) -> Self {
         Self { runs: self.runs + other.runs, time: self.time + other.time }
     }
 
-    /// In seconds, or in runs.
+    /// Seconds, or runs if times do not count.
     pub(crate) fn amount(self, counts_time: bool) -> f64 {
         if counts_time { self.time.as_secs_f64() } else { self.runs as f64 }
     }
 }
 
-/// Who has an account.
+/// Parts of the search with an account.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Purpose {
-    /// Solving comparisons, of the target's and the fuzzer's own time.
+    /// Solving comparisons; a share of the target's and the fuzzer's own time.
     Comparisons,
-    /// Looking for lengths and offsets, of the same.
+    /// Finding lengths and offsets; a share of the same time.
     Lengths,
-    /// Short blocks in trimming, of the same.
+    /// Short blocks in trimming; a share of the same time.
     Trimming,
-    /// Second runs of what took too long, of wall time: endless loops look promising, too.
+    /// Second runs of inputs that took too long; a share of wall time. Endless loops look promising, too.
     SecondRuns,
-    /// Sanitizer builds (`-w`), as much as the target.
+    /// Sanitizer builds (`-w`); as much time as the target.
     Sanitizers,
-    /// Finds of other fuzzers, of wall time.
+    /// Imports of other fuzzers' finds; a share of wall time.
     Imports,
 }
 
@@ -64,36 +64,37 @@ impl Purpose {
     ];
 }
 
-/// A stage begins with a piece of work that has this time, or these runs, and may take as much beyond its share at
-/// first: this number of average runs, but not longer.
+/// Initial allowance of a stage beyond its share: one piece of work (`SLICE`: a time, or runs if times do not count),
+/// plus `FIRST`: a number of average runs, limited by a time.
 pub(crate) const SLICE: Effort = Effort { runs: 5000, time: Duration::from_millis(250) };
 const FIRST: Effort = Effort { runs: 5000, time: Duration::from_millis(500) };
-/// What new timeouts may take at first.
+/// Initial allowance for second runs after timeouts.
 pub(crate) const FIRST_WAITS: Duration = Duration::from_secs(3);
-/// How long inputs of others are taken in at once.
+/// Maximum time of one import.
 pub const IMPORT_SLICE: Duration = Duration::from_millis(50);
 
-/// What a part of the search may take.
+/// Account of a part of the search.
 #[derive(Clone, Debug)]
 pub struct Account {
     pub name: &'static str,
-    /// Of what the search takes.
+    /// Share of the search's effort.
     pub share: f64,
-    /// Beyond it, because a search begins with it: this number of average runs, but not longer than that time.
+    /// Initial allowance beyond the share: a number of average runs, limited by a time.
     first: Effort,
-    /// And that in any case.
+    /// Further initial allowance, always granted in full.
     slice: Effort,
-    /// If times do not count, a run counts as this number of the search's runs, most of which are in batches.
+    /// Weight of a run if times do not count: one equals this number of the search's runs, most of which are in
+    /// batches.
     runs_of_a_run: f64,
-    /// More than this is not saved up while nothing is taken, seconds.
+    /// Maximum amount saved up while idle, seconds; `lost` is the forfeited rest.
     most: f64,
     lost: f64,
     used: Effort,
-    /// What the search had taken when the work under way began.
+    /// Effort of the search when the current work began.
     open: Option<Effort>,
 }
 
-/// What may be taken now, in seconds, or in runs if times do not count.
+/// Remaining allowance, in seconds, or in runs if times do not count.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Left {
     amount: f64,
@@ -101,7 +102,7 @@ pub(crate) struct Left {
 }
 
 impl Left {
-    /// Whether this uses it up.
+    /// True if `done` exhausts it.
     pub(crate) fn is_used_by(self, done: Effort) -> bool {
         done.amount(self.counts_time) >= self.amount
     }
@@ -118,13 +119,13 @@ impl Account {
         Self { name, share, first, slice, runs_of_a_run: 1.0, most, lost, used, open: None }
     }
 
-    /// What was taken, when the search has taken `all`.
+    /// Effort taken so far; `all` is the effort of the search.
     #[must_use]
     pub fn used(&self, all: Effort) -> Effort {
         self.open.map_or(self.used, |begin| self.used.and(all.since(begin)))
     }
 
-    /// What may be taken, when the search has taken `all`.
+    /// Remaining allowance; `all` is the effort of the search.
     pub(crate) fn left(&self, all: Effort, counts_time: bool) -> Left {
         let average = all.time.as_secs_f64() / all.runs.max(1) as f64;
         let first = match counts_time {
@@ -138,35 +139,35 @@ impl Account {
         Left { amount, counts_time }
     }
 
-    /// Whether it has more than this piece left.
+    /// True if more than `piece` remains.
     pub(crate) fn may(&self, all: Effort, counts_time: bool, piece: Effort) -> bool {
         !self.left(all, counts_time).is_used_by(piece)
     }
 
-    /// Whether it has this time left.
+    /// True if at least `time` remains.
     pub(crate) fn has_time(&self, all: Effort, time: Duration) -> bool {
         self.left(all, true).amount >= time.as_secs_f64()
     }
 
-    /// Whether it has anything left, of time.
+    /// True if any time remains.
     #[must_use]
     pub fn has_some(&self, all: Effort) -> bool {
         self.may(all, true, Effort::ZERO)
     }
 
-    /// What the search takes from now on is taken by this part.
+    /// Begins work: the search's effort from now on is charged to this account.
     pub fn open(&mut self, all: Effort) {
         self.lost += (self.left(all, true).amount - self.most).max(0.0);
         self.open = Some(all);
     }
 
-    /// The work that was under way has ended.
+    /// Ends the current work.
     pub fn close(&mut self, all: Effort) {
         self.used = self.used(all);
         self.open = None;
     }
 
-    /// This was taken.
+    /// Charges `done`.
     pub(crate) fn spend(&mut self, done: Effort) {
         self.used = self.used.and(done);
     }
@@ -177,16 +178,16 @@ impl Account {
 pub struct Ledger([Account; Purpose::ALL.len()]);
 
 impl Ledger {
-    /// `lengths`: the share of [`Purpose::Lengths`].
+    /// Creates all accounts; `lengths` is the share of [`Purpose::Lengths`].
     pub(crate) fn new(lengths: f64) -> Self {
         let at_first = |time| Effort { runs: 0, time };
         Self([
             Account::of_stage("comparisons", 0.1),
             Account::of_stage("lengths", lengths),
-            // Without a limit short blocks were two thirds of a campaign's first minutes if seeds had 10 KiB or more.
+            // Without a limit, short blocks took two thirds of a campaign's first minutes for seeds of 10 KiB or more.
             Account::of_stage("trimming", 0.15),
             Account { slice: at_first(FIRST_WAITS), ..Account::new("second_runs", 0.1) },
-            // The first runs: a search begins with many new paths.
+            // An initial allowance, because a search begins with many new paths.
             Account {
                 first: Effort { runs: 100, time: Duration::ZERO },
                 runs_of_a_run: 8.0,

@@ -1,4 +1,4 @@
-//! Which seed comes next, and how much is spent on it.
+//! Scheduling: choice of the next seed, and the budget of its turn.
 //!
 //! Pure: no I/O and no clock; the random generator is a parameter.
 
@@ -26,39 +26,36 @@ use crate::domain::Domain;
 use crate::mutate::{Rng, below};
 use crate::options::Schedule;
 
-/// While favourites are pending, one pick in this number looks at the other seeds (AFL skips those
-/// with 99 %).
+/// While favourites are pending, one pick in this number ignores them (AFL skips the other seeds with 99 %).
 const PENDING_LOTTERY: u32 = 100;
-/// Percent of skips for a seed that is not favoured: fuzzed already or in the first cycle, and
-/// new in a later cycle (AFL).
+/// Skip probability of a seed that is not favoured, percent: if it was fuzzed or in the first cycle, and if it is new
+/// in a later cycle (AFL).
 const SKIP_OLD: u32 = 95;
 const SKIP_NEW: u32 = 75;
-/// Weights are computed again after this number of runs per seed at the earliest: what a run costs must not
-/// grow with the corpus. What is new waits for its weight, not for its turn: it is pending.
+/// Minimum number of runs per seed between computations of the weights, so that the cost per run does not grow with the
+/// corpus. New seeds wait for their weight, not for their turn: they are pending.
 const RUNS_PER_WEIGHT: u64 = 8;
-/// Up to this number of seeds, none is skipped (AFL).
+/// Number of seeds up to which none is skipped (AFL).
 const SKIP_NONE_UP_TO: u32 = 10;
-/// After this number of skips in a row the next seed is taken: with 99 % of skips, one lottery in
-/// thirteen ends here.
+/// Maximum number of skips in a row: with 99 % of skips, one lottery in thirteen ends here.
 const MAX_SKIPS: u32 = 256;
-/// Table of path counts: 2^21 entries of 4 bytes, indexed by the low bits of the path hash (AFL).
+/// Size of the table of path counts: 2^21 entries of 4 bytes, indexed by the low bits of the path hash (AFL).
 const PATH_TABLE: usize = 1 << 21;
 
-/// How seeds are chosen.
+/// Options for choosing seeds.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct ScheduleOptions {
     pub schedule: Schedule,
-    /// `-s`: nothing that depends on measured times may change a decision.
+    /// `-s`: measured times must not change a decision.
     pub fixed_seed: bool,
     /// `-Z`: seeds in order of the queue.
     pub sequential: bool,
-    /// `-p`: owners of domain keys are favoured, too.
+    /// `-p`: owners of domain keys are favoured as well.
     pub guided: bool,
 }
 
-/// Chooses seeds. Fed with every seed ([`Scheduler::added`]), every improved key
-/// (`Scheduler::owns`) and every key that a seed reaches as well (`Scheduler::reaches`); a turn
-/// is `cull`, `pick`, `energy`, `picked`.
+/// Chooses seeds. The caller reports every seed ([`Scheduler::added`]), every improved key (`Scheduler::owns`) and
+/// every key whose value a seed also reaches (`Scheduler::reaches`); a turn is `cull`, `pick`, `energy`, `picked`.
 #[derive(Debug)]
 pub struct Scheduler {
     options: ScheduleOptions,
@@ -66,20 +63,20 @@ pub struct Scheduler {
     owners: KeyOwners,
     guide: Guide,
     means: Means,
-    /// Per seed: has it been counted by `added`?
+    /// Per seed: true if `added` has counted it.
     known: Vec<bool>,
-    /// Seeds that were not disabled when they were added.
+    /// Number of seeds that were not disabled when added.
     enabled: u32,
-    /// The favourites have to be chosen again.
+    /// True if the favourites must be chosen again.
     stale_favored: bool,
     choices: u64,
-    /// The weights have to be computed again.
+    /// True if the weights must be computed again.
     stale_weights: bool,
-    /// Runs since then.
+    /// Runs since the weights were computed.
     runs: u64,
     pending: Pending,
     preferred: Preferred,
-    /// By seed, see [`Scheduler::note_ahead`].
+    /// Per seed, see [`Scheduler::note_ahead`].
     ahead: Vec<f32>,
     table: AliasTable,
     /// Runs per path hash; empty unless the schedule needs them.
@@ -92,7 +89,7 @@ pub struct Scheduler {
 }
 
 impl Scheduler {
-    /// Scheduler for an edge map of `map_size` edges; a larger index in a trace is no error.
+    /// Creates a scheduler for an edge map of `map_size` edges; larger indices in traces are allowed.
     #[must_use]
     pub(crate) fn new(options: ScheduleOptions, map_size: usize, domains: &[Domain]) -> Self {
         let paths = if needs_path_counts(options.schedule) { PATH_TABLE } else { 0 };
@@ -119,8 +116,8 @@ impl Scheduler {
         }
     }
 
-    /// A seed came into the corpus, or has a new trace. Seeds that are the best for no edge any
-    /// more lose their trace: it would be most of the memory of a large corpus.
+    /// Reports a seed that was added to the corpus or has a new trace. Seeds that are no longer the best for any edge
+    /// lose their trace, which would be most of the memory of a large corpus.
     pub fn added(&mut self, corpus: &mut Corpus, id: SeedId) {
         self.stale_weights = true;
         if corpus[id].disabled {
@@ -139,16 +136,16 @@ impl Scheduler {
         }
     }
 
-    /// The seed improved a domain key. `bits` 0: the key has one slot, and a new owner replaces
-    /// the old (MAX, MIN). Otherwise each bit that was gained has an owner of its own.
+    /// Reports that the seed improved a domain key. `bits` 0: the key has one slot, and the new owner replaces the old
+    /// one (MAX, MIN). Otherwise each gained bit has its own owner.
     pub(crate) fn owns(&mut self, corpus: &Corpus, id: SeedId, key: u32, bits: u32) {
         self.owners.insert(self.claimant(corpus, id), key, bits);
         self.guide.found(id, Some(self.guide.domain_of(key)));
         self.stale_favored |= self.options.guided;
     }
 
-    /// The seed reaches what others have reached at a key (`bits` as in [`Scheduler::owns`]): it
-    /// becomes the owner if it is cheaper, or is a waypoint that takes the other's place.
+    /// Reports that the seed reaches the value of a key's owner (`bits` as in [`Scheduler::owns`]). It becomes the
+    /// owner if it is cheaper, or if it is a waypoint and not much more expensive.
     pub(crate) fn reaches(&mut self, corpus: &Corpus, id: SeedId, key: u32, bits: u32) {
         let by_length = self.length_only();
         let seed = self.claimant(corpus, id);
@@ -157,7 +154,7 @@ impl Scheduler {
         }
     }
 
-    /// What a seed owned before a restart is its own again; nobody has found anything.
+    /// Restores the keys that a seed owned before a restart, without counting finds.
     pub fn gives_back(&mut self, corpus: &Corpus, id: SeedId, keys: &[(u32, u32)]) {
         for (key, bits) in keys {
             self.owners.insert(self.claimant(corpus, id), *key, *bits);
@@ -165,7 +162,7 @@ impl Scheduler {
         self.stale_favored |= self.options.guided;
     }
 
-    /// Who owns which keys, or (second number not 0) bits of keys.
+    /// Keys by owner, with their bits (0: the whole key).
     #[must_use]
     pub fn claims(&self) -> BTreeMap<SeedId, Vec<(u32, u32)>> {
         let mut claims: BTreeMap<_, Vec<_>> = BTreeMap::new();
@@ -180,32 +177,32 @@ impl Scheduler {
         Claimant { id, price: cost(seed, self.length_only()), ahead: seed.waypoint }
     }
 
-    /// The turn serves a domain, and the seed owns a key: it is a step on the way to a higher value.
+    /// True if the turn serves a domain and the seed owns a key: it is a step towards a higher value.
     #[must_use]
     pub(crate) fn climbs(&self, id: SeedId) -> bool {
         self.options.guided && self.guide.serves_domain() && self.owners.is_owner(id)
     }
 
-    /// The cheapest seed that hits an edge; None if no seed does.
+    /// Cheapest seed that hits an edge; None if no seed does.
     #[must_use]
     pub fn best_of(&self, edge: u32) -> Option<SeedId> {
         self.winners.best_of(edge)
     }
 
-    /// True if the seed holds a domain key.
+    /// True if the seed owns a domain key.
     #[must_use]
     pub fn is_owner(&self, id: SeedId) -> bool {
         self.owners.is_owner(id)
     }
 
-    /// Chooses the favourites again if anything changed: seeds that together hit every edge, and,
-    /// if domains guide, seeds that together own every key.
+    /// Chooses the favourites again if anything changed: seeds that together hit every edge, and, under guidance, seeds
+    /// that together own every key.
     pub(crate) fn cull(&mut self, corpus: &mut Corpus) {
         if !std::mem::take(&mut self.stale_favored) {
             return;
         }
         let by_length = self.length_only();
-        // Each on its own: what is best for a key may be a long way round to an edge.
+        // Separate covers: the best seed for a key may be a detour to an edge.
         let favored = self.winners.cover(corpus);
         let owners = match self.options.guided {
             true => self.owners.cover(corpus, |seed| cost(seed, by_length)),
@@ -226,33 +223,32 @@ impl Scheduler {
         self.stale_weights = true;
     }
 
-    /// How much lies ahead of each seed: what is shut, and which it is the cheapest way to.
+    /// Sets how much unreached code lies ahead of each seed, behind the forks to which it is the cheapest way.
     pub(crate) fn note_ahead(&mut self, ahead: Vec<f32>) {
         self.ahead = ahead;
         self.pending.order(&self.ahead);
     }
 
-    /// See [`Scheduler::note_ahead`]; at least 0.
+    /// Amount of code ahead of a seed, at least 0, see [`Scheduler::note_ahead`].
     pub(crate) fn ahead_of(&self, id: SeedId) -> f32 {
         self.ahead.get(id.index()).copied().unwrap_or(0.0)
     }
 
-    /// How often the favorites were chosen.
+    /// Number of times the favourites were chosen.
     pub(crate) fn choices(&self) -> u64 {
         self.choices
     }
 
-    /// Gives each other turn to one of these seeds, in their order; to none again if there are none.
+    /// Gives every second turn to one of `seeds`, in order; an empty list ends this.
     pub fn prefer(&mut self, seeds: Vec<SeedId>) {
         self.preferred.set(seeds);
     }
 
-    /// The seed for the next turn; None only if every seed is disabled.
+    /// Picks the seed for the next turn; None only if every seed is disabled.
     ///
-    /// Under guidance it is decided first whether edges or one of the domains are served. For edges,
-    /// favourites that were never fuzzed come first, those with most ahead (K-Scheduler, She et al., S&P 2022, has a like
-    /// order) and those at both ends of their age. Then one is drawn by weight, and seeds that are not favoured are mostly
-    /// skipped.
+    /// Under guidance, first decides whether to serve edges or one of the domains. For edges, unfuzzed favourites come
+    /// first: mostly those with most code ahead (K-Scheduler, She et al., S&P 2022, uses a similar order), sometimes
+    /// the oldest or the newest. Otherwise draws by weight, mostly skipping seeds that are not favoured.
     pub fn pick(&mut self, corpus: &Corpus, rng: &mut Rng) -> Option<SeedId> {
         if let Some(id) = self.preferred.pick(corpus) {
             return Some(id);
@@ -282,8 +278,8 @@ impl Scheduler {
         Some(id)
     }
 
-    /// Bookkeeping at the end of a turn that cost as much as `cost` runs of average length: counts it and reduces the
-    /// late seed's handicap. To be called once per turn, after `Scheduler::energy`.
+    /// Ends a turn that cost as much as `cost` runs of average length: counts it and reduces the seed's handicap. Call
+    /// it once per turn, after `Scheduler::energy`.
     pub fn picked(&mut self, corpus: &mut Corpus, id: SeedId, cost: f64) {
         self.guide.turn_over(cost);
         self.runs += cost as u64;
@@ -293,21 +289,21 @@ impl Scheduler {
         self.stale_weights |= seed.fuzzed == 1;
     }
 
-    /// What one stage of a turn may spend on the seed, in time or in runs. None for a seed that schedule `coe` leaves out,
-    /// because its path is exercised more than the average.
+    /// Budget of one stage of a turn, in time or in runs. None for a seed that schedule `coe` leaves out because its
+    /// path is more common than the average.
     #[must_use]
     pub(crate) fn budget(&self, corpus: &Corpus, id: SeedId, by_time: bool) -> Option<Budget> {
         let energy = self.energy(corpus, id);
         (energy > 0).then(|| self.means.budget(&corpus[id], energy, by_time))
     }
 
-    /// Processor time after which a mutant of the seed is much slower than others.
+    /// Processor time after which a mutant of the seed counts as much too slow.
     #[must_use]
     pub(crate) fn soft_limit(&self, corpus: &Corpus, id: SeedId) -> Duration {
         self.means.soft_limit(&corpus[id])
     }
 
-    /// Measured times may change decisions: the user did not fix the seed of the random numbers.
+    /// True if measured times may change decisions: the user did not fix the random seed.
     #[must_use]
     pub(crate) fn uses_measured_times(&self) -> bool {
         !self.options.fixed_seed
@@ -320,13 +316,13 @@ impl Scheduler {
         self.energy_of(&corpus[id])
     }
 
-    /// By which seeds are weighed.
+    /// Schedule by which seeds are weighed.
     #[must_use]
     pub fn schedule(&self) -> Schedule {
         self.options.schedule
     }
 
-    /// From now on seeds are weighed by another schedule.
+    /// Changes the schedule by which seeds are weighed.
     pub fn change_schedule(&mut self, schedule: Schedule) {
         self.options.schedule = schedule;
         self.stale_weights = true;
@@ -334,7 +330,7 @@ impl Scheduler {
         self.path_counts.resize(paths, 0);
     }
 
-    /// Finished passes over the corpus: as many picks as there are enabled seeds.
+    /// Number of finished cycles: as many picks as there are enabled seeds.
     #[must_use]
     pub fn cycles(&self) -> u64 {
         self.cycles
@@ -346,7 +342,7 @@ impl Scheduler {
         !self.path_counts.is_empty()
     }
 
-    /// One more run took the path with this hash. Does nothing unless the schedule needs it.
+    /// Counts a run of the path with this hash. Does nothing unless the schedule needs it.
     pub(crate) fn count_path(&mut self, hash: u64) {
         if let Some(count) = self.path_counts.get_mut(hash as usize & (PATH_TABLE - 1)) {
             *count = count.saturating_add(1);
@@ -354,14 +350,13 @@ impl Scheduler {
         }
     }
 
-    /// A waypoint that owns nothing any more has done its work: it stays in the queue and as a donor,
-    /// but gets no turn.
+    /// True for a waypoint that no longer owns anything: it stays in the queue and as a donor, but gets no turn.
     fn is_retired(&self, seed: &Seed) -> bool {
         let idle = !self.owners.is_owner(seed.id) && self.winners.won(seed.id) == 0;
         self.options.guided && seed.waypoint && !seed.new_edge && idle
     }
 
-    /// True at the first call for this seed.
+    /// Returns true at the first call for this seed.
     fn first_time(&mut self, id: SeedId) -> bool {
         if self.known.len() <= id.index() {
             self.known.resize(id.index() + 1, false);
@@ -369,7 +364,7 @@ impl Scheduler {
         !std::mem::replace(&mut self.known[id.index()], true)
     }
 
-    /// True if run times must not decide which of two seeds is the better one.
+    /// True if run times must not decide which of two seeds is better.
     fn length_only(&self) -> bool {
         self.options.fixed_seed || matches!(self.options.schedule, Schedule::Rare | Schedule::Seek)
     }
@@ -414,7 +409,7 @@ impl Scheduler {
         self.advance(corpus)
     }
 
-    /// The next enabled seed in order; the end of the corpus is the end of a cycle.
+    /// Next enabled seed in order; the end of the corpus ends a cycle.
     fn advance(&mut self, corpus: &Corpus) -> Option<SeedId> {
         for _ in 0..corpus.len() {
             if self.cursor >= corpus.len() {
@@ -431,7 +426,7 @@ impl Scheduler {
         None
     }
 
-    /// The skip lottery of AFL.
+    /// AFL's skip lottery.
     fn skips(&self, seed: &Seed, pending: bool, rng: &mut Rng) -> bool {
         if pending && (seed.fuzzed > 0 || !seed.favored) {
             return below(rng, PENDING_LOTTERY) > 0;
@@ -449,7 +444,7 @@ impl Scheduler {
         }
     }
 
-    /// Schedule `coe` compares a seed's path with the average of all.
+    /// Updates the average path count, to which schedule `coe` compares a seed's path.
     fn refresh_path_mean(&mut self, corpus: &Corpus) {
         if self.options.schedule == Schedule::Coe {
             let enabled = corpus.iter().filter(|seed| !seed.disabled);
@@ -476,7 +471,7 @@ impl Scheduler {
                     },
                 ),
             };
-            // The lottery is part of the weight: drawing and skipping would read memory for nothing.
+            // The weight includes the lottery: drawing and then skipping would read memory for nothing.
             (seed.id, weight * f64::from(100 - self.skip_percent(seed)))
         });
         self.table = AliasTable::new(weights);
@@ -488,14 +483,13 @@ fn needs_path_counts(schedule: Schedule) -> bool {
     matches!(schedule, Fast | Coe | Lin | Quad | Rare)
 }
 
-/// What a seed costs per turn: microseconds times bytes, or bytes alone. Less is better.
+/// Cost of a seed per turn: microseconds times bytes, or bytes alone. Less is better.
 fn cost(seed: &Seed, by_length: bool) -> u64 {
     let len = seed.data.len() as u64;
     if by_length { len } else { seed.exec_us.max(1).saturating_mul(len) }
 }
 
-/// The order of magnitude of a run's time: chains of seeds that a slow one began cost turns without finding more than
-/// others.
+/// Order of magnitude of a run's time: chains of seeds that begin with a slow one take turns without more finds.
 fn slowness(seed: &Seed, by_length: bool) -> u32 {
     if by_length { 0 } else { seed.exec_us.max(1).ilog2() }
 }

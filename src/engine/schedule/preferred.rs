@@ -1,13 +1,13 @@
-//! Seeds that somebody outside prefers for a while.
+//! Seeds preferred for a while from outside the scheduler.
 
 use crate::corpus::{Corpus, SeedId};
 
-/// Each other turn is one of theirs, in their order.
+/// Gives every second turn to one of the preferred seeds, in order.
 #[derive(Debug, Default)]
 pub(super) struct Preferred {
     seeds: Vec<SeedId>,
     next: usize,
-    /// The turn before was one of theirs.
+    /// True if the previous turn used a preferred seed.
     had_turn: bool,
 }
 
@@ -16,7 +16,7 @@ impl Preferred {
         *self = Self { seeds, ..Self::default() };
     }
 
-    /// The seed for this turn, if it is one of theirs.
+    /// Preferred seed for this turn, if it gets one.
     pub(super) fn pick(&mut self, corpus: &Corpus) -> Option<SeedId> {
         if self.seeds.is_empty() {
             return None;

@@ -9,7 +9,7 @@ use super::*;
 use crate::domain::Reducer;
 use crate::mutate::Rng;
 
-/// A corpus and its scheduler, and what was fed to them.
+/// A corpus and its scheduler, and what they were given.
 struct Bench {
     corpus: Corpus,
     scheduler: Scheduler,
@@ -38,7 +38,7 @@ impl Bench {
         Self::new(ScheduleOptions { guided: true, ..ScheduleOptions::default() })
     }
 
-    /// With domains of this name.
+    /// Creates a rig with domains of this name.
     fn guided_by(name: &str) -> Self {
         let mut bench = Self::guided();
         let domains = domains().map(|domain| Domain { name: name.into(), ..domain });
@@ -62,7 +62,7 @@ impl Bench {
         id
     }
 
-    /// This number of seeds, each with an edge of its own.
+    /// Adds this number of seeds, each with its own edge.
     fn add_many(&mut self, count: u32) {
         for edge in 0..count {
             self.add(10, &[edge]);
@@ -166,7 +166,7 @@ fn only_a_domain_that_may_look_for_slow_inputs_pays_for_a_slow_owner() {
     }
 }
 
-/// Of a domain that is a way to edges the quickest owner comes first, of others the newest.
+/// In a domain that leads to edges the quickest owner comes first, in others the newest.
 #[test]
 fn a_slow_owner_comes_first_only_if_its_value_is_what_counts() {
     for (name, newest_first) in [("mine", true), ("cmp", false)] {
@@ -208,7 +208,7 @@ fn pending_favourites_are_taken_from_both_ends_and_each_once() {
     let mut bench = Bench::new(ScheduleOptions { fixed_seed: true, ..ScheduleOptions::default() });
     bench.add_many(100);
     let (mut oldest, mut newest) = (0, 100);
-    // A turn in a hundred is the lottery's.
+    // One turn in a hundred goes to the lottery.
     for _ in 0..90 {
         match bench.turn().unwrap().0 {
             id if id == oldest => oldest += 1,
@@ -239,7 +239,7 @@ fn what_lies_ahead_of_a_pending_favourite_decides_when_it_is_taken() {
     }
 }
 
-/// Shares of 1000 turns that these seeds get; the third is all others.
+/// Numbers of 1000 turns that these seeds get; the third is for all others.
 fn shares(bench: &mut Bench, seeds: [SeedId; 2]) -> [u32; 3] {
     let mut shares = [0; 3];
     for _ in 0..1000 {
@@ -319,7 +319,7 @@ fn a_waypoint_takes_the_place_of_its_equals_unless_it_is_much_dearer() {
     }
     bench.scheduler.reaches(&bench.corpus, new, 1, 0);
     assert!(bench.scheduler.is_owner(new) && !bench.scheduler.is_owner(old));
-    // What counts is the cheapest that reached the value, not the present owner.
+    // The reference is the cheapest seed that reached the value, not the current owner.
     bench.scheduler.reaches(&bench.corpus, twice, 1, 0);
     bench.scheduler.reaches(&bench.corpus, costly, 1, 0);
     assert!(bench.scheduler.is_owner(twice));
@@ -482,7 +482,7 @@ proptest! {
     }
 }
 
-/// Turns of 1000 that a domain gets which moves each time, while edges bring nothing.
+/// Number of 1000 turns given to a domain that improves each time while edges bring nothing.
 fn turns_of_moving(name: &str) -> u32 {
     let mut bench = Bench::guided();
     let domains = domains().map(|domain| Domain { name: name.into(), ..domain });

@@ -1,4 +1,4 @@
-//! Drawing seeds by weight.
+//! Weighted random choice of seeds.
 
 use rand_core::Rng as _;
 
@@ -9,35 +9,34 @@ use crate::options::Schedule;
 
 /// Factor for a seed that was never fuzzed (AFL++).
 const NEVER_FUZZED: f64 = 2.5;
-/// Factor for a seed that the favourites make redundant (AFL++).
+/// Factor for a seed that is not favoured (AFL++).
 const REDUNDANT: f64 = 0.75;
-/// Factor of schedule `mmopt` for the newest seeds, and how many these are (AFL++).
+/// Factor of schedule `mmopt` for the newest seeds, and the number of these (AFL++).
 const NEW_UNDER_MMOPT: f64 = 2.0;
 pub(super) const NEWEST: usize = 5;
-/// Bounds of the factors for run time and edges: they lean, energy decides.
+/// Bounds of the factors for run time and edges: a mild preference, because energy also depends on them.
 const LEAST: f64 = 0.5;
 const MOST: f64 = 2.0;
 
-/// What the weight of a seed depends on, apart from the seed.
+/// Inputs of the weight besides the seed.
 pub(super) struct Context<'a> {
     pub(super) schedule: Schedule,
     pub(super) means: &'a Means,
-    /// Under a fixed seed, and for owners of domain keys: a domain may look for slow inputs.
+    /// True under a fixed random seed (`-s`).
     pub(super) ignore_time: bool,
     /// Runs that took the seed's path.
     pub(super) path_count: u32,
-    /// One of the [`NEWEST`] seeds.
+    /// True for the [`NEWEST`] seeds.
     pub(super) newest: bool,
 }
 
 /// Weight of a seed in the draw; positive.
 ///
-/// AFL++ 4.22 multiplies step functions of run time, length and edges. They are not taken over:
-/// the one for run time rises and falls six times (0.2 for a seed just above the mean, 1.1 for one
-/// just below) and was fitted to the queues of one experiment; that for edges divides a count by
-/// a mean of logarithms, so nearly every seed gets the same; that for length stays within 15 %
-/// except for very short seeds. Their intent is kept in two monotone factors: quick seeds and
-/// seeds with many edges are preferred up to twofold.
+/// AFL++ 4.22 multiplies step functions of run time, length and edges. They are not adopted: the one for run time rises
+/// and falls six times (0.2 for a seed just above the mean, 1.1 for one just below) and was fitted to the queues of one
+/// experiment; that for edges divides a count by a mean of logarithms, so nearly every seed gets the same; that for
+/// length stays within 15 % except for very short seeds. Two monotone factors keep their intent: quick seeds and seeds
+/// with many edges are preferred up to twofold.
 pub(super) fn weight(seed: &Seed, context: &Context<'_>) -> f64 {
     let mut weight = context.means.relative_edges(seed).clamp(LEAST, MOST);
     if !context.ignore_time {
@@ -98,7 +97,7 @@ impl AliasTable {
         self.columns.is_empty()
     }
 
-    /// One id, as often as its weight says; None if the table is empty.
+    /// Draws an id by weight; None if the table is empty.
     pub(super) fn draw(&self, rng: &mut Rng) -> Option<SeedId> {
         let column = self.columns.get(below(rng, self.columns.len() as u32) as usize)?;
         let own = u64::from(rng.next_u32()) < column.odds;

@@ -1,8 +1,8 @@
-//! What the heap of `--guard-heap` says before it ends the program (`runtime/heap/heap.c`).
+//! Reports of the heap of `--guard-heap` (`runtime/heap/heap.c`).
 
 const START: &str = "==ffuzz== ERROR: ";
 
-/// Kinds of misuse, which are classes as sanitizers have them.
+/// Kinds of misuse; the sanitizers' classes.
 const KINDS: [&str; 5] = [
     "heap-buffer-overflow",
     "heap-buffer-underflow",
@@ -13,11 +13,11 @@ const KINDS: [&str; 5] = [
 
 pub(super) struct HeapReport<'a> {
     pub(super) class: &'static str,
-    /// Kind and words.
+    /// Kind and description.
     pub(super) line: &'a str,
 }
 
-/// The last report: a program may handle the signal of an earlier one.
+/// The last report; a program may handle the signal of an earlier one.
 pub(super) fn report(stderr: &str) -> Option<HeapReport<'_>> {
     let line = stderr.lines().filter_map(|line| line.strip_prefix(START)).next_back()?;
     let kind = line.split(':').next()?;

@@ -1,5 +1,5 @@
-//! What the reference parser misses: sanitizer reports with other headlines, several reports in one
-//! text, current Rust panics, glibc's aborts, checks that trap, Python; and a form of it that the server supports.
+//! Outputs that the reference parser misses: sanitizer reports with other headlines, several reports in one text,
+//! current Rust panics, glibc's aborts, checks that trap, Python; and their form for the server.
 
 mod heap;
 mod readers;
@@ -15,12 +15,12 @@ use readers::Reading;
 pub use server::{for_server, to_send};
 pub use signature::signature;
 
-/// As `super::parse`; where that finds nothing or fails, as much as other readers find.
+/// Like `super::parse`; where that finds nothing or fails, uses other readers.
 #[must_use]
 pub fn parse(output: &Output, program: &Program) -> CrashInfo {
     let mut info = stack(output, program);
     if info.message.is_none() && info.kind == ReportKind::Gdb && info.class == "SIGABRT" {
-        // The debugger shows the stack, and the program's message the cause.
+        // The debugger shows the stack, the program's message the cause.
         let (stderr, crash_data) = (lines(&output.stderr), lines(&output.crash_data));
         if let Some(found) = readers::own_message(&stderr, &crash_data) {
             (info.message, info.place) = (Some(found.said), found.place);
@@ -66,7 +66,7 @@ fn stack(output: &Output, program: &Program) -> CrashInfo {
     info
 }
 
-/// One report cut out of a text that the reference does not read as a whole.
+/// Parses one report cut out of a text that the reference cannot parse as a whole.
 fn single_report(output: &Output, program: &Program) -> Option<CrashInfo> {
     reports::cuts(output).into_iter().find_map(|crash_data| {
         let info = super::parse(&Output { crash_data, ..output.clone() }, program);

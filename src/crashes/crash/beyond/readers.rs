@@ -1,4 +1,4 @@
-//! Readers for what the reference has no reader for. Each reads one text.
+//! Readers for output that the reference cannot read. Each reads one text.
 
 use super::reports;
 use crate::crash::class;
@@ -7,23 +7,23 @@ use crate::crash::info::{CrashMessage, MessageSource, ReportKind};
 use crate::crash::lines::{Lazy, capture, found, hex, regex, trim};
 use crate::crash::names::is_machinery;
 
-/// What was found in one text.
+/// Findings from one text.
 pub(super) struct Reading {
     pub(super) kind: ReportKind,
     pub(super) backtrace: Vec<String>,
     pub(super) address: Option<u64>,
     pub(super) said: CrashMessage,
     pub(super) class: String,
-    /// `FILE:LINE`, where the message does not have it.
+    /// `FILE:LINE`, if the message does not contain it.
     pub(super) place: Option<String>,
 }
 
-/// The first reader that finds something, in crash data before stderr.
+/// Result of the first reader that finds something; crash data take precedence over stderr.
 pub(super) fn find(stderr: &[&str], crash_data: &[&str]) -> Option<Reading> {
     read(&[sanitizer, rust, go, python, abort], stderr, crash_data)
 }
 
-/// Why a program has ended itself, from its message.
+/// Reason why a program ended itself, from its message.
 pub(super) fn own_message(stderr: &[&str], crash_data: &[&str]) -> Option<Reading> {
     read(&[rust, go, python, abort], stderr, crash_data)
 }
@@ -38,8 +38,7 @@ fn read(readers: &[Reader], stderr: &[&str], crash_data: &[&str]) -> Option<Read
     readings.find_map(|found| found)
 }
 
-/// Names as gdb writes them, so that the server reads them back: a space before a bracket would
-/// end them.
+/// Formats a name as gdb does, so that the server can parse it: a space before a bracket would end the name.
 pub(super) fn gdb_name(name: &str) -> String {
     match without_hash(trim(name).replace(" (", "(")) {
         name if name.is_empty() => "??".to_owned(),
@@ -53,7 +52,7 @@ static NOISE: Lazy = Lazy::new(|| {
         r"^.*?(?:==\d+==\s*|^)(?:ERROR: )?| \(pc 0x.*$| on (?:unknown )?address 0x.*$| on 0x[0-9a-f]+.*$",
     )
 });
-/// Frames of the reporters themselves, which have no meaning.
+/// Frames of the reporting tools.
 static FUZZER: Lazy =
     Lazy::new(|| regex("^(?:__sanitizer_print_|__sanitizer::|__asan::|__msan::|fuzzer::)"));
 
@@ -73,7 +72,7 @@ fn sanitizer(source: MessageSource, lines: &[&str]) -> Option<Reading> {
     })
 }
 
-/// How many frames at the top are the fuzzer's signal handler, with the kernel's call of it.
+/// Number of top frames of the fuzzer's signal handler, including the kernel's call of it.
 fn own_frames(stack: &[String]) -> usize {
     let own = stack.iter().take_while(|frame| found(&FUZZER, frame)).count();
     let call = stack.get(own).is_some_and(|frame| own > 0 && frame.contains("+0x"));
@@ -83,11 +82,11 @@ fn own_frames(stack: &[String]) -> usize {
 
 static PANIC: Lazy = Lazy::new(|| regex(r"^(?:.*\s)?(panicked at .+:\d+:\d+:)$"));
 static RUST_FRAME: Lazy = Lazy::new(|| regex(r"^ +\d+: +(?:0x[0-9a-f]+ - )?(.+)$"));
-/// The number of a crate's build, in full backtraces.
+/// Build hash of a crate, in full backtraces.
 static CRATE: Lazy = Lazy::new(|| regex(r"\[[0-9a-f]{16}\]"));
 
-/// A panic as compilers since 1.73 print it: the place, and the message on the lines below. A hook of the
-/// program's own may write something else before it.
+/// Parses a panic as printed since Rust 1.73: the place, and the message on the next lines. A hook of the program may
+/// print something before it.
 fn rust(source: MessageSource, lines: &[&str]) -> Option<Reading> {
     let start = lines.iter().position(|line| found(&PANIC, line))?;
     let mut said = vec![capture(&PANIC, lines[start])?.to_owned()];
@@ -113,14 +112,14 @@ fn rust(source: MessageSource, lines: &[&str]) -> Option<Reading> {
     })
 }
 
-/// Of a message; more would only make the signature narrow.
+/// Maximum lines of a message; more would only narrow the signature.
 const MOST_LINES: usize = 3;
 
 static GOROUTINE: Lazy = Lazy::new(|| regex(r"^goroutine \d+ .*\[running.*\]:$"));
 static GO_PLACE: Lazy =
     Lazy::new(|| regex(r"^\t(?:.*/)?([^/]+:\d+)(?: \+0x[0-9a-f]+)?(?: fp=.*)?$"));
 
-/// A panic of Go: of each frame a line, and one with its place.
+/// Parses a Go panic: each frame has a line with its name and one with its place.
 fn go(source: MessageSource, lines: &[&str]) -> Option<Reading> {
     let start = lines.iter().position(|line| found(&GOROUTINE, line))?;
     let is_said = |line: &&&str| line.starts_with("panic: ") || line.starts_with("fatal error: ");
@@ -144,13 +143,13 @@ fn go(source: MessageSource, lines: &[&str]) -> Option<Reading> {
 static PYTHON_FRAME: Lazy = Lazy::new(|| regex(r#"^  File ".*", line \d+, in (.+)$"#));
 static PYTHON_PLACE: Lazy = Lazy::new(|| regex(r#"^  File "(?:.*/)?([^/"]+)", line (\d+), in "#));
 
-/// A module that comes with Python.
+/// True for a module of Python itself.
 fn is_of_python(frame: &str) -> bool {
     frame.starts_with("  File \"<frozen ")
         || frame.contains("/lib/python") && !frame.contains("-packages/")
 }
 
-/// The last traceback; its frames stand in the opposite order.
+/// Parses the last traceback; its frames are in reverse order.
 fn python(source: MessageSource, lines: &[&str]) -> Option<Reading> {
     let start = lines.iter().rposition(|line| *line == "Traceback (most recent call last):")?;
     let report = &lines[start + 1..];
@@ -186,7 +185,7 @@ static ABORT: Lazy = Lazy::new(|| {
     ))
 });
 
-/// Messages of the C library, or Rust's, before it ends the process.
+/// Parses a message of the C library or of Rust before it ends the process.
 fn abort(source: MessageSource, lines: &[&str]) -> Option<Reading> {
     let line = lines.iter().rfind(|line| found(&ABORT, line))?;
     Some(Reading {

@@ -1,4 +1,4 @@
-//! Sanitizer reports in a text: where each begins, which one counts, and where it ends.
+//! Sanitizer reports in a text: where each begins and ends, and which one counts.
 
 use crate::crash::frames;
 use crate::crash::info::{Output, ReportKind};
@@ -9,11 +9,11 @@ static CHECK: Lazy = Lazy::new(|| regex(r"(\w*)Sanitizer:? CHECK failed"));
 static LIBFUZZER: Lazy = Lazy::new(|| regex(r"ERROR: libFuzzer: "));
 static RUNTIME_ERROR: Lazy = Lazy::new(|| regex(r":\d+:\d+: runtime error: "));
 
-/// A line with which a report begins.
+/// First line of a report.
 pub(super) struct Headline {
     pub(super) line: usize,
     pub(super) kind: ReportKind,
-    /// Lower ones end the process, or have more details.
+    /// Lower ranks end the process, or have more details.
     rank: u8,
 }
 
@@ -35,7 +35,7 @@ fn headline(number: usize, line: &str) -> Option<Headline> {
     Some(Headline { line: number, kind, rank })
 }
 
-/// The one that counts: the first of those with the highest rank.
+/// The report that counts: the first one with the lowest rank.
 pub(super) fn chief(lines: &[&str]) -> Option<Headline> {
     let headlines = lines.iter().enumerate().filter_map(|(number, line)| headline(number, line));
     headlines.min_by_key(|headline| headline.rank)
@@ -59,7 +59,7 @@ pub(super) fn first_stack(lines: &[&str], start: usize) -> (Vec<String>, usize) 
     (stack, end)
 }
 
-/// The chief report alone, whole and only as far as its first stack.
+/// The chief report, once whole and once up to its first stack.
 pub(super) fn cuts(output: &Output) -> Vec<String> {
     let text = if output.crash_data.is_empty() { &output.stderr } else { &output.crash_data };
     let lines = lines(text);

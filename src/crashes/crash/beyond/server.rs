@@ -1,12 +1,12 @@
-//! Crash data that the server's parser reads: never a text that it answers with 500.
+//! Crash data that the server's parser can read: never a text that it answers with 500.
 
 use std::fmt::Write;
 
 use super::{readers, reports};
 use crate::crash::info::{CrashInfo, CrashMessage, MessageSource, Output, Program};
 
-/// The crash data to send with this stdout and stderr: as they are if the server finds all the
-/// known frames, else the one report that it can read, else the parsed facts in gdb's form.
+/// Crash data to send with this output: unchanged if the server finds all known frames in them, else the one report
+/// that it can read, else the parsed facts in gdb's form.
 #[must_use]
 pub fn for_server(output: &Output, info: &CrashInfo) -> String {
     let read = |crash_data: &str| {
@@ -23,8 +23,8 @@ pub fn for_server(output: &Output, info: &CrashInfo) -> String {
     })
 }
 
-/// All three texts to send. Crash data that had to be replaced stay readable, after
-/// stderr. A signature for the server is best made from the result of `parse` on these texts.
+/// All three texts to send. Replaced crash data remain readable, after stderr. Create signatures for the server from
+/// the result of `parse` on these texts.
 #[must_use]
 pub fn to_send(output: &Output, info: &CrashInfo) -> Output {
     let crash_data = for_server(output, info);
@@ -37,7 +37,7 @@ pub fn to_send(output: &Output, info: &CrashInfo) -> Output {
     Output { crash_data: for_server(&whole, info), ..whole }
 }
 
-/// As a debugger would have printed it.
+/// Formats the facts like a debugger's output.
 fn gdb(info: &CrashInfo) -> String {
     let signal = match info.class.split_whitespace().next() {
         Some("SEGV" | "SIGSEGV" | "stack-overflow") => "SIGSEGV, Segmentation fault",
@@ -58,7 +58,7 @@ fn gdb(info: &CrashInfo) -> String {
     for (name, value) in &info.registers {
         let _ = writeln!(text, "{name}\t{value:#x}");
     }
-    // A signature searches them in crash data if they were there.
+    // Signatures search the message in crash data if it was there.
     for line in [&info.message, &info.auxiliary].into_iter().flatten().flat_map(in_crash_data) {
         let _ = writeln!(text, "{line}");
     }

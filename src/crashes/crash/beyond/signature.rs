@@ -1,5 +1,5 @@
-//! Signatures beyond the reference's: the machinery through which a program ends is no part of it, the
-//! place of a panic or an assertion is, and sizes and other numbers of the input are not.
+//! Signatures beyond the reference's: they leave out the machinery through which a program ends, and sizes and other
+//! numbers of the input; they include the place of a panic or an assertion.
 
 use serde_json::{Value, json};
 
@@ -9,19 +9,19 @@ use crate::crash::names::{canonical, hang, inside_of_hook, is_entry, is_machiner
 use crate::crash::pattern;
 use crate::crash::signature::{Signature, SignatureOptions, symptoms};
 
-/// Any number of frames, in a signature.
+/// Wildcard for any number of frames in a signature.
 const ANY: &str = "???";
 
 static SIZE: Lazy = Lazy::new(|| regex(r"((?:READ|WRITE) of size )(?:\[0-9\]\{2,\}|[0-9])"));
 static THREAD: Lazy = Lazy::new(|| regex(r"( thread )T[0-9]+"));
-/// Between two brackets that end lists of template arguments: clang 14 writes a space, clang 19 none.
+/// Gap between two closing template brackets: clang 14 writes a space, clang 19 none.
 static BRACKETS: Lazy = Lazy::new(|| regex(r"(?<=>) ?(?=>)"));
-/// What an offset comes to in this run.
+/// Resolved offset in this run.
 static COMMENT: Lazy = Lazy::new(|| regex(r"\s+# 0x[0-9a-f]+$"));
-/// The place that a jump goes to: an address of this run. Shorter numbers are constants.
+/// Jump target: an address of this run. Shorter numbers are constants.
 static PLACE: Lazy = Lazy::new(|| regex(r"([\s,]0x)[0-9a-f]{5,}$"));
 
-/// As [`Signature::create`]. It holds for what the server reads of the same crash.
+/// Like [`Signature::create`]. Also matches what the server reads of the same crash.
 #[must_use]
 pub fn signature(info: &CrashInfo, wanted: SignatureOptions) -> Option<Signature> {
     let (skipped, own) = own_frames(&info.backtrace);
@@ -57,8 +57,8 @@ pub fn signature(info: &CrashInfo, wanted: SignatureOptions) -> Option<Signature
     Signature::of(symptoms)
 }
 
-/// Those from the innermost of the program's own functions to the one that its caller calls, and
-/// whether there are others before.
+/// The frames from the innermost of the program's own functions to its entry function, and true if frames before them
+/// were skipped.
 fn own_frames(backtrace: &[String]) -> (bool, &[String]) {
     let is_own = |name: &String| is_named(name) && !is_machinery(name);
     let hook = inside_of_hook(backtrace);
@@ -77,7 +77,7 @@ fn own_frames(backtrace: &[String]) -> (bool, &[String]) {
 fn said(info: &CrashInfo) -> Option<Vec<String>> {
     let identity = info.identity("");
     if let Some(line) = identity.said().filter(|line| hang(line).is_some()) {
-        // `hang in f` is no `hang in f2`.
+        // Matches the whole line: `hang in f` is not `hang in f2`.
         return Some(vec![format!("/{}$/", fancy_regex::escape(line))]);
     }
     let (place, words) = identity.said()?.split_once(' ')?;
@@ -87,7 +87,7 @@ fn said(info: &CrashInfo) -> Option<Vec<String>> {
     match identity.cause() {
         "panic" if info.place.is_none() => {
             let place = format!(r"/panicked at (.*[/ ])?{place}(:[0-9]+)+/");
-            // Of the message only the part before any value.
+            // The message only up to the first value.
             let words = words.split(['N', '\'', '[', '{']).next().unwrap_or_default().trim_end();
             let words = (!words.is_empty()).then(|| pattern::of(words));
             Some(std::iter::once(place).chain(words).collect())
@@ -97,7 +97,7 @@ fn said(info: &CrashInfo) -> Option<Vec<String>> {
     }
 }
 
-/// As each compiler's names are written.
+/// Matches a name in the spelling of any compiler.
 fn in_any_spelling(name: &mut Value) {
     let Some(text) = name.as_str().filter(|text| text.contains(">>") || text.contains("> >"))
     else {
@@ -107,13 +107,13 @@ fn in_any_spelling(name: &mut Value) {
     *name = json!(format!("/{}/", BRACKETS.replace_all(&literal, " ?")));
 }
 
-/// An instruction without the addresses of this run.
+/// Removes the addresses of this run from an instruction.
 fn of_every_run(instruction: &str) -> Value {
     let text = COMMENT.replace(instruction, "");
     json!(PLACE.replace(&text, "$1"))
 }
 
-/// Any size, any thread.
+/// Generalizes sizes and thread numbers.
 fn general(pattern: &str) -> Value {
     let pattern = SIZE.replace_all(pattern, "${1}[0-9]+");
     json!(THREAD.replace_all(&pattern, "${1}T[0-9]+"))

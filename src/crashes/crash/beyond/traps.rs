@@ -1,9 +1,10 @@
-//! Checks of UndefinedBehaviorSanitizer that trap (`-fsanitize-trap=undefined`): clang puts the number of the check into
-//! the trapping instruction, `ud1` on x86-64 and `brk` on AArch64.
+//! Checks of UndefinedBehaviorSanitizer that trap (`-fsanitize-trap=undefined`): clang encodes the number of the check
+//! in the trapping instruction, `ud1` on x86-64 and `brk` on AArch64.
 
 use crate::crash::lines::{Lazy, capture, found, hex, regex};
 
-/// What a check found, by its number in clang's list of handlers (`SanitizerHandler.h`), which grows at its end only.
+/// Finding of each check, by its number in clang's list of handlers (`SanitizerHandler.h`), which only grows at its
+/// end.
 const CHECKS: [&str; 25] = [
     "integer addition overflow",
     "unreachable code",
@@ -31,13 +32,13 @@ const CHECKS: [&str; 25] = [
     "alignment assumption",
     "array bound not positive",
 ];
-/// `brk` of a sanitizer has this in its upper byte, and the number in the lower one.
+/// Upper byte of a sanitizer's `brk` operand; the lower one is the number of the check.
 const BRK: u64 = 0x5500;
 
 static UD1: Lazy = Lazy::new(|| regex(r"^ud1l?\s+(?:0x([0-9a-f]+))?\(%eax\),\s*%eax"));
 static BREAK: Lazy = Lazy::new(|| regex(r"^brk\s+#0x([0-9a-f]+)"));
 
-/// The finding of the check that executed this instruction, as debuggers print it. None for another instruction.
+/// Finding of the check that executed this instruction, in a debugger's notation. None for another instruction.
 pub(super) fn check(instruction: &str) -> Option<&'static str> {
     let number = if found(&UD1, instruction) {
         capture(&UD1, instruction).map_or(Some(0), hex)?

@@ -1,5 +1,5 @@
-//! A new signature from a crash: its message, its innermost frames and, where these are not
-//! enough or on request, address and instruction.
+//! Creates a signature from a crash: its message, its innermost frames and, if these are not enough or on request,
+//! address and instruction.
 
 use serde_json::{Value, json};
 
@@ -9,7 +9,7 @@ use crate::crash::pattern;
 
 /// Number of innermost frames that must be known; one of them may be missing.
 const NEEDED: usize = 4;
-/// Addresses below are taken for a null pointer with an offset.
+/// Addresses below count as a null pointer with an offset.
 const NEAR_NULL: u64 = 0x100;
 
 /// The symptoms as JSON; None if the crash has too little information to be recognized again.

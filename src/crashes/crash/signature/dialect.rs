@@ -1,12 +1,12 @@
-//! Expressions of Python's `re` in the syntax of the engine used here: braces and brackets that Python takes
-//! literally, its escapes, and the errors that it alone reports.
+//! Translates expressions of Python's `re` to the syntax of the engine used here: braces and brackets that are literal
+//! in Python, its escapes, and the errors that only Python reports.
 
 use std::iter::Peekable;
 use std::str::Chars;
 
 pub(super) struct Translated {
     pub(super) text: String,
-    /// Has a part whose errors show only when it is compiled.
+    /// True if it has a part whose errors only appear on compilation.
     pub(super) is_special: bool,
 }
 
@@ -18,7 +18,7 @@ pub(super) fn translate(expression: &str) -> Result<Translated, String> {
     Ok(Translated { text: translator.out, is_special: translator.is_special })
 }
 
-/// What comes before a quantifier.
+/// Token before a quantifier.
 #[derive(Clone, Copy, Eq, PartialEq)]
 enum Before {
     Nothing,
@@ -94,7 +94,7 @@ impl<'a> Translator<'a> {
         Ok(())
     }
 
-    /// `{M}`, `{M,}`, `{,N}`, `{M,N}` after the brace; other braces are literal.
+    /// Parses `{M}`, `{M,}`, `{,N}`, `{M,N}` after the brace; other braces are literal.
     fn braces(&mut self) -> Option<String> {
         let mut after = self.rest.clone();
         let mut inner = String::new();
@@ -145,14 +145,14 @@ impl<'a> Translator<'a> {
         self.atom(&format!("(?:\\{number})"));
     }
 
-    /// Three octal digits are a letter, fewer a reference.
+    /// True for three octal digits, which are a letter; fewer are a reference.
     fn is_octal(&self, first: char) -> bool {
         let mut ahead = self.rest.clone();
         let mut octal = || ahead.next().is_some_and(|letter| letter.is_digit(8));
         ('0'..='3').contains(&first) && octal() && octal()
     }
 
-    /// The one letter that an escape stands for.
+    /// Letter that an escape stands for.
     fn character(&mut self, letter: char) -> Result<char, String> {
         let code = match letter {
             'a' => 7,
@@ -251,7 +251,7 @@ impl<'a> Translator<'a> {
             ':' | '=' | '!' | '>' => self.out.extend(['(', '?', kind]),
             '#' => {
                 self.rest.by_ref().find(|letter| *letter == ')').ok_or("unterminated comment")?;
-                // What comes before the comment can still be repeated.
+                // The token before a comment can still be repeated.
                 self.before = Before::Atom;
             }
             '<' => {
@@ -298,7 +298,7 @@ impl<'a> Translator<'a> {
         Ok(())
     }
 
-    /// `(?i)` at the start, `(?i:…)`, `(?-i:…)` anywhere.
+    /// Parses `(?i)` at the start, `(?i:…)` and `(?-i:…)` anywhere.
     fn flags(&mut self, first: char, is_start: bool) -> Result<(), String> {
         let mut flags = String::from(first);
         let end = loop {
@@ -313,7 +313,7 @@ impl<'a> Translator<'a> {
         if end == ')' && (!is_start || flags.contains('-')) {
             return Err("global flags not at the start".into());
         }
-        // Letters are Unicode's here in any case.
+        // Matching is always by Unicode here.
         flags.retain(|flag| !"au".contains(flag));
         if end == ':' || !flags.is_empty() {
             self.out.push_str(&format!("(?{flags}{end}"));
@@ -336,7 +336,7 @@ impl ClassMember {
     }
 }
 
-/// The letter itself, at any position.
+/// Escapes a letter for use at any position.
 fn literal(letter: char) -> String {
     match letter {
         _ if letter.is_alphanumeric() => letter.to_string(),

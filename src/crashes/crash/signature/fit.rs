@@ -1,5 +1,5 @@
-//! The signature that holds for another crash as well, and differs as little as possible from a given
-//! one: frames get wildcards, other conditions that do not hold are left out.
+//! Fits a signature to another crash with as few changes as possible: adds wildcards to frames, and removes other
+//! conditions that do not hold.
 
 use serde_json::{Value, json};
 
@@ -7,12 +7,12 @@ use super::frames::{self, FramePattern};
 use super::strings::StringPattern;
 use super::symptom::{CrashTexts, Symptom};
 
-/// Maximum changes of a list of frames; with more it would match too much.
+/// Maximum number of changes to a list of frames; with more it would match too much.
 const MOST_EDITS: usize = 3;
-/// Of a longer list only single changes are tried.
+/// List length beyond which only single changes are tried.
 const LONGEST: usize = 64;
 
-/// The symptoms that are left, in their order.
+/// The fitted symptoms, in order.
 pub(super) fn symptoms(symptoms: &[Value], seen: &CrashTexts<'_>) -> Vec<Value> {
     let fitted = |value: &Value| match Symptom::parse(value) {
         Ok(symptom) if symptom.matches(seen) => Some(value.clone()),
@@ -27,7 +27,7 @@ pub(super) fn symptoms(symptoms: &[Value], seen: &CrashTexts<'_>) -> Vec<Value> 
 
 /// An entry of a list of frames.
 struct FrameEntry {
-    /// As a signature has it.
+    /// Text in the signature.
     text: String,
     wanted: FramePattern,
 }
@@ -47,7 +47,7 @@ impl FrameEntry {
         !matches!(self.wanted, FramePattern::Named(_))
     }
 
-    /// A name that is part of this one, which is no expression.
+    /// True if this entry is plain text and contains `frame`.
     fn includes(&self, frame: &str) -> bool {
         let is_plain = matches!(&self.wanted, FramePattern::Named(text) if text.plain().is_some());
         is_plain && self.text.contains(frame)
@@ -64,22 +64,22 @@ fn names(list: &[Value], stack: &[String]) -> Option<Vec<String>> {
     let most = if entries.len() > LONGEST { 1 } else { MOST_EDITS };
     let entries: Vec<&FrameEntry> = entries.iter().collect();
     let mut found = (1..=most).find_map(|count| edits.find(&entries, 0, count))?;
-    // After the last name everything is free anyway.
+    // Trailing wildcards are redundant.
     while found.pop_if(|last| last.is_wildcard()).is_some() {}
     (!found.is_empty()).then(|| found.into_iter().map(|entry| entry.text.clone()).collect())
 }
 
-/// What may come into a list.
+/// Entries that may be added to a list.
 struct Edits<'a> {
     stack: &'a [String],
     wildcard: FrameEntry,
-    /// The stack's own; None for one that would be an expression.
+    /// Entries for the frames of the stack; None for one that would be an expression.
     frames: Vec<Option<FrameEntry>>,
 }
 
 impl Edits<'_> {
-    /// The list with exactly this number of changes from `start` on that holds for the stack, of several the one
-    /// whose changes come first.
+    /// Finds a list with exactly `count` changes from `start` on that matches the stack; of several, the one with the
+    /// earliest changes.
     fn find<'e>(
         &'e self,
         list: &[&'e FrameEntry],
@@ -87,7 +87,7 @@ impl Edits<'_> {
         count: usize,
     ) -> Option<Vec<&'e FrameEntry>> {
         (start..list.len()).find_map(|at| {
-            // Of two wildcards side by side it does not matter which is new.
+            // Inserting before or after a wildcard gives equal results.
             let inserts = at == start || !list[at - 1].is_wildcard();
             let inserted = inserts.then(|| [&list[..at], &[&self.wildcard], &list[at..]].concat());
             let replaced = self.in_place_of(list, at);

@@ -1,5 +1,5 @@
-//! A list of names against a stack: `?` stands for at most one frame, `???` for any number, and
-//! the rest of the stack after the list is free.
+//! Matches a list of names against a stack: `?` stands for at most one frame, `???` for any number, and the rest of the
+//! stack after the list is ignored.
 
 use super::strings::StringPattern;
 
@@ -22,7 +22,7 @@ impl FramePattern {
     }
 }
 
-/// Walks the list once and keeps all depths of the stack at which it may be.
+/// Walks the list once, with the set of stack depths that the part so far can match.
 pub(super) fn matches<'a>(
     list: impl IntoIterator<Item = &'a FramePattern>,
     stack: &[String],

@@ -1,12 +1,12 @@
-//! Texts of which one must occur wherever an expression matches: searching them first is what
-//! makes thousands of expressions cheap.
+//! Literals of which one must occur wherever an expression matches: searching them first makes thousands of expressions
+//! cheap.
 
 use fancy_regex::Expr;
 
-/// Maximum number of alternatives that are worth a search.
+/// Maximum number of alternatives worth searching.
 const MOST: usize = 16;
 
-/// One of these occurs in every matching text; empty if nothing is known.
+/// Literals of which one occurs in every matching text; empty if none are known.
 pub(super) fn required(tree: &Expr) -> Vec<String> {
     let found = match tree {
         Expr::Literal { val, casei: false } => vec![val.clone()],
@@ -23,7 +23,7 @@ pub(super) fn required(tree: &Expr) -> Vec<String> {
     if found.len() > MOST { vec![] } else { found }
 }
 
-/// Of the parts that must all occur, the most selective one.
+/// Literals of the most selective of the parts, all of which must occur.
 fn best(parts: &[Expr]) -> Vec<String> {
     let mut best = vec![];
     let mut run = String::new();

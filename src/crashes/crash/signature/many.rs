@@ -1,5 +1,5 @@
-//! Finds the first of many signatures that matches: all literals that their expressions
-//! need are searched in one pass over each text, and only possible matches are tried.
+//! Finds the first matching of many signatures: searches all literals that their expressions need in one pass over each
+//! text, and tries only possible matches.
 
 use std::collections::HashMap;
 
@@ -9,7 +9,7 @@ use serde_json::{Map, Value};
 use super::symptom::{CrashTexts, Symptom, TextSource};
 use super::{CrashFacts, Signature, SignatureError};
 
-/// A signature of a collection, with what its metadata file holds.
+/// A signature of a collection, with the content of its metadata file.
 #[derive(Clone, Debug)]
 pub struct CollectedSignature {
     pub name: String,
@@ -17,27 +17,27 @@ pub struct CollectedSignature {
     pub metadata: Map<String, Value>,
 }
 
-/// In the order in which they are tried.
+/// Signatures in the order in which they are tried.
 #[derive(Debug, Default)]
 pub struct Signatures {
     entries: Vec<CollectedSignature>,
-    /// Of each entry: all of its needs have to be met.
+    /// Needs of each entry; all must be met.
     needs: Vec<Vec<Need>>,
     literals: Option<AhoCorasick>,
 }
 
-/// One of the literals has to occur in one of the places.
+/// A need: one of the literals must occur in one of the places.
 #[derive(Debug)]
 struct Need {
     places: &'static [TextSource],
     literals: Vec<usize>,
 }
 
-/// Shorter ones occur everywhere.
+/// Minimum length of a literal, bytes; shorter ones occur everywhere.
 const SHORTEST: usize = 3;
 
 impl Signatures {
-    /// From name, JSON text and metadata; what is no signature is left out and named.
+    /// Builds the list from name, JSON text and metadata; returns invalid signatures with their errors.
     #[must_use]
     pub fn new(
         triples: impl IntoIterator<Item = (String, String, Map<String, Value>)>,
@@ -55,7 +55,7 @@ impl Signatures {
         for (literal, number) in &numbers {
             literals[*number] = literal;
         }
-        // Without it, as with texts beyond its bounds, every signature is tried.
+        // Without the automaton (its limits exceeded) every signature is tried.
         let literals = AhoCorasick::new(&literals).ok();
         (Self { needs, literals, entries }, refused)
     }
@@ -78,7 +78,7 @@ impl Signatures {
     }
 }
 
-/// What has to occur for a signature to match; literals get numbers.
+/// Needs of a signature; numbers its literals.
 fn needs(signature: &Signature, numbers: &mut HashMap<String, usize>) -> Vec<Need> {
     let mut needs = vec![];
     for symptom in &signature.symptoms {
@@ -96,7 +96,7 @@ fn needs(signature: &Signature, numbers: &mut HashMap<String, usize>) -> Vec<Nee
     needs
 }
 
-/// Which literals occur in each place.
+/// For each place, the literals that occur in it.
 fn present(literals: &AhoCorasick, seen: &CrashTexts<'_>) -> Vec<Vec<bool>> {
     let mark = |text: &str, present: &mut Vec<bool>| {
         for found in literals.find_overlapping_iter(text) {

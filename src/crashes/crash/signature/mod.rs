@@ -27,7 +27,7 @@ pub struct CrashFacts<'a> {
     pub testcase: Option<&'a str>,
 }
 
-/// Why a text is no signature.
+/// Reason why a signature is invalid.
 #[derive(Debug, thiserror::Error)]
 #[error("{reason}")]
 pub struct SignatureError {
@@ -40,7 +40,7 @@ impl SignatureError {
     }
 }
 
-/// What to put into a new signature.
+/// Content of a new signature.
 #[derive(Clone, Copy, Debug)]
 pub struct SignatureOptions {
     pub frames: usize,
@@ -49,7 +49,7 @@ pub struct SignatureOptions {
 }
 
 impl Default for SignatureOptions {
-    /// As the server proposes it.
+    /// The server's default.
     fn default() -> Self {
         Self { frames: 8, force_address: true, force_instruction: false }
     }
@@ -59,7 +59,7 @@ impl Default for SignatureOptions {
 #[derive(Clone, Debug)]
 pub struct Signature {
     json: Value,
-    /// The cheap ones first.
+    /// Symptoms, the cheap ones first.
     symptoms: Vec<Symptom>,
     platforms: Option<Vec<String>>,
     systems: Option<Vec<String>>,
@@ -94,7 +94,7 @@ impl Signature {
         Ok(Self { symptoms, platforms, systems, products, json })
     }
 
-    /// Do all symptoms hold?
+    /// True if all conditions hold.
     #[must_use]
     pub fn matches(&self, crash: &CrashFacts<'_>) -> bool {
         self.holds(&CrashTexts::new(*crash))
@@ -111,7 +111,7 @@ impl Signature {
             && self.symptoms.iter().all(|symptom| symptom.matches(seen))
     }
 
-    /// None if the crash has too little information to be recognized again.
+    /// Creates a signature. None if the crash has too little information to be recognized again.
     #[must_use]
     pub fn create(info: &CrashInfo, wanted: SignatureOptions) -> Option<Self> {
         Self::of(symptoms(info, wanted)?)
@@ -121,7 +121,7 @@ impl Signature {
         Self::from_value(json!({"symptoms": symptoms})).ok()
     }
 
-    /// The closest one that holds for this crash, too; None if nothing would be left of it.
+    /// The closest signature that also matches `crash`; None if nothing would be left.
     #[must_use]
     pub fn fitted(&self, crash: &CrashFacts<'_>) -> Option<Self> {
         let symptoms = fit::symptoms(self.json["symptoms"].as_array()?, &CrashTexts::new(*crash));

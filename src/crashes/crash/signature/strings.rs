@@ -7,9 +7,9 @@ use serde_json::Value;
 
 use super::{SignatureError, dialect, literals};
 
-/// Enough for any honest expression; one that needs more on a line does not match it.
+/// Backtracking limit, enough for ordinary expressions; a line on which one exceeds it does not match.
 const MOST_STEPS: usize = 100_000;
-/// Bytes of an expression; the longest that are made have a third of it.
+/// Maximum length of an expression, bytes; the longest created ones have a third of it.
 const LONGEST: usize = 64 << 10;
 
 #[derive(Clone, Debug)]
@@ -18,17 +18,17 @@ pub(super) enum StringPattern {
     Expression(Box<Expression>),
 }
 
-/// An expression, compiled when a text first gets past its literal.
+/// An expression, compiled when a text first contains one of its literals.
 #[derive(Clone, Debug)]
 pub(super) struct Expression {
     translated: String,
-    /// One of them is part of every text that matches; empty if none is known.
+    /// Literals of which one is part of every matching text; empty if none are known.
     literals: Vec<String>,
     compiled: OnceLock<Option<Regex>>,
 }
 
 impl StringPattern {
-    /// A text, or an object with `value` and `matchType`.
+    /// Parses a text, or an object with `value` and `matchType`.
     pub(super) fn parse(value: &Value) -> Result<Self, SignatureError> {
         match value {
             Value::String(text) => Self::of(text),
@@ -84,7 +84,7 @@ impl StringPattern {
         }
     }
 
-    /// Texts of which one occurs in every text that matches; empty if none is known.
+    /// Literals of which one occurs in every matching text; empty if none are known.
     pub(super) fn literals(&self) -> &[String] {
         match self {
             Self::Contains(part) => std::slice::from_ref(part),
@@ -92,7 +92,7 @@ impl StringPattern {
         }
     }
 
-    /// The plain text, which the wildcards of frames are.
+    /// The plain text, for example a wildcard of frames; None for an expression.
     pub(super) fn plain(&self) -> Option<&str> {
         match self {
             Self::Contains(part) => Some(part),

@@ -12,7 +12,7 @@ use crate::crash::lines::lines;
 
 #[derive(Clone, Debug)]
 pub(super) enum Symptom {
-    /// In some line of one of the places.
+    /// `text` matches a line in one of the places.
     Line {
         text: StringPattern,
         places: &'static [TextSource],
@@ -43,7 +43,7 @@ impl TextSource {
     pub(super) const ALL: [Self; 4] = [Self::Stdout, Self::Stderr, Self::CrashData, Self::Testcase];
     const OUTPUTS: &[Self] = &[Self::Stdout, Self::Stderr, Self::CrashData];
 
-    /// As a list of one.
+    /// This source as a list.
     fn alone(self) -> &'static [Self] {
         match self {
             Self::Stdout => &[Self::Stdout],
@@ -54,7 +54,7 @@ impl TextSource {
     }
 }
 
-/// A crash with its texts cut into lines, once for all signatures.
+/// A crash with its texts split into lines once for all signatures.
 pub(super) struct CrashTexts<'a> {
     pub(super) crash: CrashFacts<'a>,
     lines: [OnceCell<Vec<&'a str>>; 4],
@@ -80,7 +80,7 @@ impl<'a> CrashTexts<'a> {
         self.lines[place as usize].get_or_init(|| lines(self.text(place)))
     }
 
-    /// Paths of Windows are also tried with slashes.
+    /// True for Windows, whose paths are also tried with slashes.
     pub(super) fn tries_slashes(&self) -> bool {
         self.crash.program.os == "windows"
     }
@@ -145,7 +145,7 @@ impl Symptom {
         Ok(Self::Instruction { name, registers: registers.collect::<Result<_, _>>()? })
     }
 
-    /// Cheap ones are tested first.
+    /// Cost of a test; cheap ones are tested first.
     pub(super) fn cost(&self) -> u8 {
         match self {
             Self::StackSize(_) | Self::CrashAddress(_) => 0,
