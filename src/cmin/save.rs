@@ -67,7 +67,7 @@ pub(super) fn write(content: &[u8], folder: &Path, name: &OsStr) -> Result<(), C
     })
 }
 
-/// As [`write`], named by the SHA-1 hash of the content; an existing file is kept.
+/// As [`write()`], named by the SHA-1 hash of the content; an existing file is kept.
 pub(super) fn write_by_hash(content: &[u8], folder: &Path) -> Result<(), CminError> {
     fs::create_dir_all(folder).map_err(|error| CminError::write(folder, error))?;
     let name = hash_of(content);

@@ -22,6 +22,7 @@ pub(super) struct Lines {
     last: Snapshot,
     /// Total size of the corpus in bytes.
     bytes: u64,
+    /// Length of the longest input.
     longest: u64,
     inputs: u64,
     /// True after the seeds were run, until the first numbers.

@@ -18,7 +18,7 @@ pub struct DomainStatus {
     pub size: u32,
     /// Number of keys whose aggregate differs from the initial value.
     pub keys: u32,
-    /// Global key index and aggregate of the largest value (the smallest for [`FALLING`] reducers).
+    /// Global key index and aggregate of the largest value (the smallest for `MIN` and `BITWISE_INTERSECTION`).
     pub best: Option<(u32, u32)>,
     /// File and line of the best key; empty if unknown, as for `last_place`.
     pub best_place: String,
