@@ -1,7 +1,7 @@
-//! `ffuzz-addseeds`: gives a running campaign more seeds, as a peer of its instances.
+//! `ffuzz-addseeds`: adds seeds to a running campaign, as a peer of its instances.
 //!
-//! The instance `addseeds` is a queue without a fuzzer. The main instance imports from it as from any
-//! other, and so do those of ffuzz; secondary ones of AFL++ get from their main what it keeps.
+//! The instance `addseeds` is a queue without a fuzzer. The main instance imports from it as from any other peer, and
+//! so do all instances of ffuzz. Secondary instances of AFL++ get the seeds that their main keeps.
 
 use std::collections::HashSet;
 use std::ffi::OsString;
@@ -18,7 +18,7 @@ use crate::disk::output::replace_file;
 use crate::engine::corpus::{SeedId, names};
 use crate::sys::file::Locked;
 
-/// Its folder below OUT; AFL++ reserves the name as well.
+/// Name of the instance folder below OUT; AFL++ reserves the name as well.
 const INSTANCE: &str = "addseeds";
 
 #[derive(Debug, Parser)]
@@ -40,7 +40,7 @@ struct Args {
     seeds: Vec<PathBuf>,
 }
 
-/// Its options, for the manual.
+/// The command's options, for its manual page.
 pub(super) fn manual() -> clap::Command {
     <Args as clap::CommandFactory>::command()
 }
@@ -82,13 +82,13 @@ fn failure(path: &Path, error: impl std::fmt::Display) -> Failure {
     Failure::new(cause, "check the permissions and the free space of the output folder")
 }
 
-/// Copies what is new into the queue, with numbers that follow those which are there: a peer reads
-/// on from the last one that it has seen.
+/// Copies new inputs into the queue. Numbers continue after the existing ones: a peer resumes after the last number
+/// that it has seen.
 fn add(instance: &Path, files: &[PathBuf]) -> Result<usize, Failure> {
     let queue = instance.join("queue");
     let created = DirBuilder::new().recursive(true).mode(0o700).create(&queue);
     created.map_err(|error| failure(&queue, error))?;
-    // Two at once would give the same numbers.
+    // Two concurrent calls would assign the same numbers.
     let folder = File::open(instance).map_err(|error| failure(instance, error))?;
     let _lock = Locked::new(folder, true).map_err(|error| failure(instance, error))?;
     let (mut next, mut known) = there(&queue).map_err(|error| failure(&queue, error))?;

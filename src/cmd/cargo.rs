@@ -1,5 +1,5 @@
 //! `cargo ffuzz`: builds, runs, fuzzes and minimizes harnesses of cargo-fuzz (`fuzz_target!` of the crate
-//! `libfuzzer-sys`), which need no change.
+//! `libfuzzer-sys`) without changes to them.
 
 mod artifacts;
 mod coverage;
@@ -22,15 +22,17 @@ use crate::config::env::Environment;
 use harnesses::{BuildOptions, Harnesses, Package};
 use words::Words;
 
-/// As users call it.
+/// The command as users call it.
 pub(super) const NAME: &str = "cargo ffuzz";
-/// The program for scripts that call `cargo fuzz`: it builds where that builds.
+/// Program name for scripts that call `cargo fuzz`: it builds in cargo-fuzz's folder.
 pub(super) const FUZZ: &str = "cargo-fuzz";
-/// Folders below that of the harnesses: cargo-fuzz's, and ours.
+/// cargo-fuzz's folder of seeds, below the folder of the harnesses.
 const CORPUS: &str = "corpus";
+/// Our output folder, below the folder of the harnesses.
 const OUTPUT: &str = "ffuzz-out";
+/// cargo-fuzz's folder of failing inputs, below the folder of the harnesses.
 const ARTIFACTS: &str = "artifacts";
-/// What a search without a corpus begins with.
+/// The first seed if there is no corpus.
 const FIRST_SEED: &[u8] = b"hello";
 
 #[derive(Debug, Parser)]
@@ -158,13 +160,13 @@ enum Action {
     },
 }
 
-/// Its options, for the manual.
+/// The command's options, for its manual page.
 pub(super) fn manual() -> clap::Command {
     <Args as clap::CommandFactory>::command()
 }
 
 pub(super) fn run(program: &str, mut words: Vec<OsString>) -> Result<ExitCode, Failure> {
-    // cargo's first word is the name of the subcommand.
+    // cargo passes the name of the subcommand as the first word.
     if words.first().is_some_and(|word| word == "ffuzz" || (word == "fuzz" && program == FUZZ)) {
         words.remove(0);
     }
@@ -251,7 +253,7 @@ fn print_argument(program: &Path, input: &Path) -> Result<ExitCode, Failure> {
     super::print(&argument_of(program, input)?)
 }
 
-/// What the crate `libfuzzer-sys` writes if this variable names a file.
+/// The text that the crate `libfuzzer-sys` writes to the file in this variable.
 fn argument_of(program: &Path, input: &Path) -> Result<String, Failure> {
     let mut command = Command::new(program);
     let run = command.arg(input).env("RUST_LIBFUZZER_DEBUG_PATH", "/dev/stdout").output();
@@ -268,9 +270,9 @@ fn lines(all: impl Iterator<Item = impl std::fmt::Display>) -> String {
     all.map(|line| format!("{line}\n")).collect()
 }
 
-/// What `run` does.
+/// Action of `run`.
 enum Task<'a> {
-    /// The harness does it by itself, by libFuzzer's options: it runs inputs, or fuzzes.
+    /// The harness runs inputs or fuzzes by itself, with libFuzzer's options.
     Run {
         words: &'a Words,
         jobs: Option<u32>,
@@ -315,7 +317,7 @@ impl<'a> Task<'a> {
         }
     }
 
-    /// Runs the harness, or becomes ffuzz.
+    /// Runs the harness, or replaces this process by ffuzz.
     fn exec(
         self,
         harnesses: &Harnesses,
@@ -357,18 +359,18 @@ fn fuzz(
 }
 
 impl Harnesses {
-    /// The seeds of a harness.
+    /// Folder with the seeds of a harness.
     fn corpus(&self, harness: &str) -> PathBuf {
         self.folder.join(CORPUS).join(harness)
     }
 
-    /// What its campaigns write.
+    /// Output folder of a harness's campaigns.
     fn output(&self, harness: &str) -> PathBuf {
         self.folder.join(OUTPUT).join(harness)
     }
 }
 
-/// An input to begin with, if the folder has none.
+/// Creates a first seed if the folder has none.
 fn first_seed(corpus: &Path) -> io::Result<()> {
     fs::create_dir_all(corpus)?;
     if fs::read_dir(corpus)?.next().is_none() {

@@ -1,4 +1,4 @@
-//! `ffuzz cc`, `ffuzz c++`, and programs of LLVM beside them: see [`crate::compiler`].
+//! `ffuzz cc`, `ffuzz c++` and the LLVM programs next to them: see [`crate::compiler`].
 
 use std::ffi::OsString;
 use std::io::Write;
@@ -24,7 +24,7 @@ pub(super) fn run_cxx(program: &str, args: Vec<OsString>) -> Result<ExitCode, Fa
     run(Language::Cxx, program, args)
 }
 
-/// `ffuzz-llvm-ar`, `ffuzz-llvm-ranlib`: CMake takes `ffuzz-` for the prefix of a toolchain.
+/// Runs `ffuzz-llvm-ar` or `ffuzz-llvm-ranlib`: CMake takes `ffuzz-` for the prefix of a toolchain.
 pub(super) fn run_tool(program: &str, args: Vec<OsString>) -> Result<ExitCode, Failure> {
     let name = program.strip_prefix("ffuzz-").unwrap_or(program);
     crate::compiler::run_tool(name, args, &Env::read()).map_err(|error| Failure::of(&error))
@@ -45,14 +45,14 @@ fn run(language: Language, program: &str, args: Vec<OsString>) -> Result<ExitCod
     crate::compiler::run(language, args, &Env::read(), note).map_err(|error| Failure::of(&error))
 }
 
-/// The path of an archive for builds that link libFuzzer's engine by a path.
+/// Prints the path of an archive, for builds that link libFuzzer's engine by path.
 fn print_path(archive: &str) -> Result<ExitCode, Failure> {
     let assets = Assets::open(&Env::read().places).map_err(|error| Failure::of(&error))?;
     let archive = assets.archive_of(archive, &super::fuzz::this_program());
     super::print(&format!("{}\n", archive.display()))
 }
 
-/// The help of `ffuzz-cc` or `ffuzz-c++`.
+/// Help text of `ffuzz-cc` or `ffuzz-c++`.
 pub(super) fn help_of(name: &str) -> String {
     match name {
         "cc" => help(Language::C, "ffuzz-cc"),
@@ -60,7 +60,7 @@ pub(super) fn help_of(name: &str) -> String {
     }
 }
 
-/// The options are clang's; variables control what ffuzz adds.
+/// The help text. The options are clang's; environment variables control what ffuzz adds.
 fn help(language: Language, program: &str) -> String {
     let (clang, what, file) = match language {
         Language::C => ("clang", "C", "parse.c"),

@@ -1,4 +1,5 @@
-//! `ffuzz ci`: the harnesses of a repository within a time, and what services show of the bugs.
+//! `ffuzz ci`: fuzzes the harnesses of a repository within a time limit, and reports bugs in the formats of CI
+//! services.
 
 use std::ffi::OsString;
 use std::fs;
@@ -19,9 +20,9 @@ use crate::fleet::ci::{self, CiError, Results, Settings};
 use crate::sys::stop::Stop;
 use crate::sys::{affinity, file};
 
-/// Exit code if there is a new bug: libFuzzer's for a failing input.
+/// Exit code for a new bug, the same as libFuzzer's for a failing input.
 const NEW_BUGS: u8 = 77;
-/// The list of known bugs at the root of a repository.
+/// File with the known bugs at the root of a repository.
 const KNOWN: &str = ".ffuzz-known";
 const LONGEST_LIST: u64 = 16 << 20;
 const LONGEST_TIME: u64 = 30 * 24 * 3600;
@@ -92,7 +93,7 @@ impl From<CiError> for Failure {
     }
 }
 
-/// Its options, for the manual.
+/// The command's options, for its manual page.
 pub(super) fn manual() -> clap::Command {
     <Args as clap::CommandFactory>::command()
 }
@@ -196,7 +197,7 @@ fn write_forms(
     Ok(())
 }
 
-/// One line for each bug, and one for the whole.
+/// Prints one line per bug, and a summary.
 fn print_bugs(suites: &[Suite<'_>], results: &Results) -> Result<(), Failure> {
     let mut text = String::new();
     let new = results.new_bugs();
@@ -216,7 +217,7 @@ fn print_bugs(suites: &[Suite<'_>], results: &Results) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Adds the new bugs to the list.
+/// Adds the new bugs to the list of known bugs.
 fn accept(settings: &Settings, results: &Results) -> Result<(), Failure> {
     let Some(path) = settings.known.as_ref().filter(|_| !results.new_bugs().is_empty()) else {
         return Ok(());

@@ -1,5 +1,5 @@
-//! `ffuzz cmin`: the smallest inputs that together reach every edge in every hit-count class, and the
-//! best value of every domain key.
+//! `ffuzz cmin`: selects the smallest inputs that together reach every edge in every hit-count class and the best value
+//! of every domain key.
 
 mod args;
 mod progress;
@@ -21,12 +21,12 @@ use crate::cmin::{self, Accepted, CminError, CminOptions, Inputs, Minimization, 
 use crate::config::env::Environment;
 use crate::sys::affinity;
 
-/// Below this a timeout is refused, as AFL does.
+/// Minimum timeout, as in AFL.
 const MIN_TIMEOUT_MS: u64 = 10;
-/// An input crashed and nobody said that it may.
+/// Exit code if an input crashed and crashes are not accepted.
 const CRASHED: u8 = 2;
 
-/// Its options, for the manual.
+/// The command's options, for its manual page.
 pub(super) fn manual() -> clap::Command {
     <Args as clap::CommandFactory>::command()
 }
@@ -68,7 +68,7 @@ fn minimize(args: &Args, environment: &Environment) -> Result<(), Failure> {
     let target = |scratch| {
         let mut wanted = ToolTarget::new(&args.target, scratch, timeout);
         wanted.native = Some(&args.native);
-        // Otherwise a corpus of -Q is chosen by its edges.
+        // Without WAYPOINTS, a `-Q` corpus is selected by edges only.
         wanted.domains = environment.get("WAYPOINTS").is_some();
         wanted.file = args.file.as_deref();
         wanted.snapshots = true;
@@ -145,7 +145,7 @@ fn options(args: &Args, environment: &Environment) -> CminOptions {
     }
 }
 
-/// Of everything but the inputs that decides what the traces are.
+/// Hash of everything except the inputs that affects traces.
 pub(super) fn settings(target: &TargetArgs, file: Option<&Path>, environment: &Environment) -> u64 {
     let mut hasher = DefaultHasher::new();
     env!("CARGO_PKG_VERSION").hash(&mut hasher);

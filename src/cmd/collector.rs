@@ -1,5 +1,5 @@
-//! `ffuzz-collector`: FuzzManager's client for scripts, with the option names, outputs and exit codes
-//! of its `collector`, and what that lacks.
+//! `ffuzz-collector`: FuzzManager's client for scripts, with the option names, outputs and exit codes of its
+//! `collector`, and additional options.
 
 mod actions;
 mod coverage;
@@ -18,9 +18,9 @@ use crate::crashes::collector::{CollectorError, Settings, Target, Testcase, Valu
 use crate::crashes::crash::{self, Output};
 use crate::sys::file;
 
-/// No match for `--search`, none possible for `--generalize`.
+/// Exit code: `--search` found no match, or `--generalize` cannot create one.
 const NO_MATCH: u8 = 3;
-/// So much of a file is read; the rest is no report any more.
+/// Maximum number of bytes read from a file; a report is never longer.
 const MAX_FILE: u64 = 256 << 20;
 
 const EXAMPLES: &str = "\
@@ -206,7 +206,7 @@ struct SourceArgs {
     root: PathBuf,
 }
 
-/// Its options, for the manual.
+/// The command's options, for its manual page.
 pub(super) fn manual() -> clap::Command {
     <Args as clap::CommandFactory>::command()
 }
@@ -271,7 +271,7 @@ impl ServerArgs {
 }
 
 impl AboutArgs {
-    /// Of `--binary`, else of the program that is run.
+    /// The target of `--binary`, or of the program that is run.
     fn target(&self, run: Option<&OsString>) -> Result<Target, Failure> {
         let binary = self.binary.as_deref().or(run.map(Path::new));
         let given = [
@@ -285,15 +285,15 @@ impl AboutArgs {
 }
 
 impl Args {
-    /// Arguments of the program. A backslash is for the shell of whoever calls us, as the reference
-    /// has it.
+    /// Arguments of the program. Removes backslashes that protect arguments from the caller's shell, as the reference
+    /// does.
     fn words(&self) -> Vec<String> {
         let given = &self.about.args;
         if !given.is_empty() || self.command.is_empty() {
             return given.iter().map(|word| word.replace('\\', "")).collect();
         }
         let mut words = &self.command[1..];
-        // The convention: the input is not named where it is the last word.
+        // By convention, a final input argument is omitted.
         if words.last().is_some_and(|word| self.is_input(word)) {
             words = &words[..words.len() - 1];
         }
@@ -309,7 +309,7 @@ impl Args {
     }
 }
 
-/// What the command says when it crashes. An input that it does not name is its standard input.
+/// Runs the command and returns its output. If its arguments do not name the input, the input is its standard input.
 fn rerun(program: &str, args: &Args) -> Result<Output, Failure> {
     let stdin = match &args.crash.testcase {
         Some(path) if !args.command.iter().any(|word| args.is_input(word)) => read(path)?,
@@ -349,7 +349,7 @@ impl CrashArgs {
 }
 
 impl From<CollectorError> for Failure {
-    /// What is missing on the command line or in a file is wrong usage, as with the reference.
+    /// Missing items on the command line or in a file are usage errors, as in the reference.
     fn from(error: CollectorError) -> Self {
         let failure = Failure::of(&error);
         match error {

@@ -30,7 +30,7 @@ impl CoverageArgs {
     }
 }
 
-/// What is known before the runs, and after them.
+/// Coverage states before and after the runs.
 #[derive(Debug, Default)]
 pub(super) struct States {
     loaded: Option<Known>,
@@ -44,7 +44,7 @@ impl From<CoverageError> for Failure {
 }
 
 impl States {
-    /// Reads the state if there is one for this target.
+    /// Reads the coverage state and checks that it is for this target.
     pub(super) fn open(
         args: &CoverageArgs,
         target: &Hooked,
@@ -77,7 +77,7 @@ impl States {
         self.made.iter_mut().for_each(|(_, known)| known.add(run));
     }
 
-    /// The counters of a run that show something beyond the loaded state; None: all of them.
+    /// The counters of a run that exceed the loaded state; None: all of them.
     pub(super) fn beyond(&self, run: &Observation<'_>) -> Option<Vec<u8>> {
         let known = self.loaded.as_ref()?;
         let (virgin, classes) = match run.exit {
@@ -92,7 +92,7 @@ impl States {
         Some(run.edges.iter().enumerate().map(new).collect())
     }
 
-    /// The keys of these that are better than in the loaded state.
+    /// The keys with better values than in the loaded state.
     pub(super) fn better(&self, keys: impl Iterator<Item = (u32, u32)>) -> Vec<(u32, u32)> {
         let is_better = |(key, value): &(u32, u32)| match &self.loaded {
             Some(known) => known.gains(*key, *value),
@@ -101,7 +101,7 @@ impl States {
         keys.filter(is_better).collect()
     }
 
-    /// Adds a run of which only its trace is left; returns what of it is beyond the loaded state.
+    /// Adds a run of which only the trace is left; returns what exceeds the loaded state.
     pub(super) fn beyond_trace(
         &mut self,
         exit: ExitKind,
@@ -133,7 +133,7 @@ impl States {
         }
     }
 
-    /// Writes what is known now.
+    /// Writes the current state.
     pub(super) fn save(self) -> Result<(), Failure> {
         match self.made {
             Some((path, known)) => Ok(coverage::write(&path, &known)?),

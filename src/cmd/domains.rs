@@ -1,4 +1,4 @@
-//! `ffuzz domains`: which domains `WAYPOINTS` can name, and building some before they are needed.
+//! `ffuzz domains`: lists the domains that `WAYPOINTS` can name, registers domains and builds them in advance.
 
 use std::ffi::OsString;
 use std::process::ExitCode;
@@ -74,7 +74,7 @@ fn is_path_of(word: &str, pair: &Pair) -> bool {
     word.ends_with(&format!("/{}", pair.name))
 }
 
-/// Two domains of one name would let neither be built: those that come with ffuzz keep theirs.
+/// Registers a pair. A built-in domain keeps its name: with two domains of one name, neither could be built.
 fn register(pair: &Pair, word: &str, assets: &Assets) -> Result<String, CompilerError> {
     if !domains::is_builtin(&pair.name, assets) {
         return domains::keep(pair, assets).map(|()| String::new());

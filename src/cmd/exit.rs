@@ -1,4 +1,4 @@
-//! Exit codes and the form of messages: one line with the cause, one with the remedy.
+//! Exit codes and message format: one line with the cause, one with the remedy.
 //!
 //! | code | meaning |
 //! |---|---|
@@ -7,7 +7,7 @@
 //! | 2 | wrong usage |
 //! | 101 | a fault of our own (panic) |
 //!
-//! A command whose AFL or FuzzFactory ancestor defines its own codes keeps those.
+//! A command whose AFL or FuzzFactory ancestor defines its own codes keeps them.
 
 use std::fmt::Display;
 use std::io::Write;
@@ -17,12 +17,12 @@ use miette::Diagnostic;
 
 use crate::sys::remedy::Remedy;
 
-/// Cannot start, or cannot go on.
+/// Exit code: cannot start or continue.
 pub const CANNOT: u8 = 1;
-/// Wrong usage.
+/// Exit code: wrong usage.
 pub const USAGE: u8 = 2;
 
-/// The end of a command that failed.
+/// Failure of a command.
 #[derive(Debug)]
 pub struct Failure {
     pub cause: String,
@@ -35,7 +35,7 @@ impl Failure {
         Self { cause: cause.to_string(), remedy: remedy.to_string(), code: CANNOT }
     }
 
-    /// Cause and remedy of an error.
+    /// Converts an error to cause and remedy.
     pub fn of(error: &impl Diagnostic) -> Self {
         Self::new(error, error.remedy())
     }
@@ -44,7 +44,7 @@ impl Failure {
         Self { code: USAGE, ..Self::new(cause, remedy) }
     }
 
-    /// Prints both lines and turns into the exit code. A closed stderr is no reason to panic.
+    /// Prints both lines and returns the exit code. Ignores a closed stderr.
     #[must_use]
     pub fn report(&self, program: &str) -> ExitCode {
         let mut out = std::io::stderr().lock();

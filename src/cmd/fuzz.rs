@@ -1,7 +1,7 @@
-//! `ffuzz fuzz`: from words to checked options, then the campaign.
+//! `ffuzz fuzz`: converts words to checked options and runs the campaign.
 //!
-//! `words` finds where the target begins and settles the letters that have two meanings,
-//! [`args`] only records, [`resolve`] checks everything and explains what is wrong.
+//! `words` finds the start of the target's command line and resolves ambiguous letters. [`args`] only records options.
+//! [`resolve`] checks everything and explains errors.
 
 pub mod args;
 pub(crate) mod beside;
@@ -48,7 +48,7 @@ pub(super) fn run(program: &str, args: Vec<OsString>) -> Result<ExitCode, Failur
     command_line.extend(args.iter().cloned());
     let args = Args::from_words(args)?;
     if let Some(text) = information(&args) {
-        // A reader that went away (`| head`) is no failure.
+        // A closed pipe (`| head`) is not an error.
         let _ = std::io::stdout().lock().write_all(text.as_bytes());
         return Ok(ExitCode::SUCCESS);
     }
@@ -92,7 +92,7 @@ pub(super) fn run(program: &str, args: Vec<OsString>) -> Result<ExitCode, Failur
     let log = (!options.custom.is_empty()).then(|| root.join(instance).join("mutators.log"));
     let around = analysis.surroundings(options.ui, root, log, &mut control);
     let wanted = sinks_for(&options, statsd, metrics, found.sink(), around);
-    // What mutators and targets print must not be mixed with what programs read.
+    // Output of mutators and targets must not mix with JSON.
     let prints = !options.custom.is_empty() || options.target.show_output;
     let json = options.ui == UiMode::Json && prints;
     let stderr = std::io::stderr();
@@ -105,7 +105,7 @@ pub(super) fn run(program: &str, args: Vec<OsString>) -> Result<ExitCode, Failur
     result.map(|_| found.exit_code()).map_err(|error| failed(&error, error.remedy()))
 }
 
-/// Who gets events, in this order: files first, people last.
+/// Sinks in the order in which they get events: files first, the user interface last.
 fn sinks_for(
     options: &Options,
     statsd: Option<Statsd>,
@@ -121,7 +121,7 @@ fn sinks_for(
         let instance = output.instance_dir();
         let mut sinks: Vec<Box<dyn EventSink>> =
             vec![Box::new(StatsFile::new(instance, interval)), Box::new(PlotFile::new(instance))];
-        // First the text of a crash, so that the user's command finds it.
+        // The crash text comes first, so that the user's command finds it.
         sinks.extend(traced.map(|target| Box::new(CrashTrace::new(instance, &target)) as Box<_>));
         let command = command.map(|command| CrashCommand::new(command, ui == UiMode::Json));
         sinks.extend(command.map(|command| Box::new(command) as Box<_>));
@@ -133,18 +133,18 @@ fn sinks_for(
     }
 }
 
-/// Options that a list of jobs must not give.
+/// Options that a list of jobs must not contain.
 pub(super) fn refused_in_jobs() -> Vec<&'static str> {
     handed::refused_in_jobs()
 }
 
-/// The file of this very program, also if a newer one lies at its path meanwhile.
+/// Path of the running executable, even if its file was replaced.
 pub(super) fn this_program() -> PathBuf {
     let path = std::env::current_exe().ok().filter(|path| path.exists());
     path.unwrap_or_else(|| "/proc/self/exe".into())
 }
 
-/// The answer to `--help` or `--version`.
+/// Output of `--help` or `--version`.
 fn information(args: &Args) -> Option<String> {
     if args.version {
         return Some(format!("ffuzz {}\n", env!("CARGO_PKG_VERSION")));
@@ -156,7 +156,7 @@ fn information(args: &Args) -> Option<String> {
     }
 }
 
-/// What a target does it does with the user's rights: deleting files, sending signals.
+/// Warns that a target has root's rights, for example to delete files or send signals.
 fn root_warning() -> Option<String> {
     privilege::is_root_of_the_machine().then(|| {
         "the target runs as root, outside of a container: what it deletes or signals is really deleted or signalled; \

@@ -1,4 +1,4 @@
-//! `ffuzz jobs`: runs the campaigns of a list, and shows what came of them.
+//! `ffuzz jobs`: runs the campaigns of a list and shows their results.
 
 mod view;
 
@@ -14,7 +14,7 @@ use crate::config::env::Environment;
 use crate::fleet::jobs::{self, JobEvent, JobFile, JobsError, Manager, Row, Status};
 use crate::sys::{affinity, file};
 
-/// A list of a hundred thousand seeds is smaller.
+/// Maximum size of a list; enough for a hundred thousand seeds.
 const LARGEST: u64 = 64 << 20;
 
 #[derive(Debug, Parser)]
@@ -53,7 +53,7 @@ struct Args {
     json: bool,
 }
 
-/// Its options, for the manual.
+/// The command's options, for its manual page.
 pub(super) fn manual() -> clap::Command {
     <Args as clap::CommandFactory>::command()
 }
@@ -80,7 +80,7 @@ pub(super) fn run(program: &str, args: Vec<OsString>) -> Result<ExitCode, Failur
 fn manager(list: &JobFile, environment: &Environment) -> Manager {
     let allowed = affinity::allowed();
     let at_once = list.at_once.unwrap_or(allowed.len()).max(1);
-    // A core that is shared by two of them would make both slow.
+    // Two jobs on one core would slow each other down.
     let bound = at_once <= allowed.len() && !environment.flag(&["AFL_NO_AFFINITY"]);
     let cores = if bound { affinity::free_cores() } else { Vec::new() };
     let cores = if cores.len() >= at_once { cores } else { Vec::new() };

@@ -1,7 +1,7 @@
-//! `ffuzz libfuzzer HARNESS …`: a harness with libFuzzer's command line, which a harness of `ffuzz-cc` starts by itself
-//! when it is to fuzz, to merge folders or to minimize an input.
+//! `ffuzz libfuzzer HARNESS …`: runs a harness with libFuzzer's command line. A harness built by `ffuzz-cc` calls this
+//! to fuzz, to merge folders or to minimize an input.
 //!
-//! `options` has all options of libFuzzer in one table. The campaign is `ffuzz fuzz --json` as a process of its own
+//! `options` holds all options of libFuzzer in one table. The campaign is a separate `ffuzz fuzz --json` process
 //! (`campaign`); its events become libFuzzer's lines (`lines`) and files (`files`). `cmin` and `tmin` do the rest.
 
 mod campaign;
@@ -26,7 +26,7 @@ Fuzzes a harness of ffuzz-cc with libFuzzer's options, lines, files and exit cod
 New inputs are saved in the first folder. -help=1 lists the options.
 ";
 
-/// Exit code of wrong usage; libFuzzer's.
+/// Exit code of wrong usage, as in libFuzzer.
 const WRONG: u8 = 1;
 
 pub(super) fn run(program: &str, words: Vec<OsString>) -> Result<ExitCode, Failure> {
@@ -58,7 +58,7 @@ pub(super) fn run(program: &str, words: Vec<OsString>) -> Result<ExitCode, Failu
     }
 }
 
-/// To standard error, as all lines of libFuzzer. A reader that went away ends nothing.
+/// Prints a line to stderr, as libFuzzer does. Ignores a closed pipe.
 fn eprint_line(line: &str) {
     use std::io::Write;
     let _ = writeln!(std::io::stderr().lock(), "{line}");

@@ -1,4 +1,4 @@
-//! Manual pages and completions of shells, from the options of each command. `make install` calls this.
+//! Manual pages and shell completions, generated from the options of each command. Used by `make install`.
 
 use std::fs;
 use std::io;
@@ -14,12 +14,12 @@ use super::{
     plot, report, showdsf, showmap, tmin, tracer, triage, watch, whatsup,
 };
 
-/// Writes them to a folder, as `share` below a prefix has them.
+/// Option that writes them to a folder in the layout of `share` below a prefix.
 pub(super) const WRITE: &str = "--manuals";
 
 type Describe = fn() -> Command;
 
-/// Commands whose options clap reads.
+/// Commands whose options clap parses.
 const DESCRIBED: &[(&str, Describe)] = &[
     ("fuzz", fuzz::args::manual),
     ("cargo", cargo::manual),
@@ -43,7 +43,7 @@ const DESCRIBED: &[(&str, Describe)] = &[
     ("tracer", tracer::manual),
 ];
 
-/// Where shells look, and what they expect of a file's name.
+/// Completion folders and file name patterns of shells.
 const SHELLS: [(Shell, &str); 3] = [
     (Shell::Bash, "bash-completion/completions"),
     (Shell::Zsh, "zsh/site-functions"),
@@ -107,7 +107,7 @@ fn described(name: &str, line: &'static str) -> Command {
     command.bin_name(program(name)).version(env!("CARGO_PKG_VERSION"))
 }
 
-/// The program of a command that reads its words itself.
+/// Program name of a command that parses its own words.
 fn other_name(name: &str) -> &'static str {
     match name {
         "cc" => "ffuzz-cc",

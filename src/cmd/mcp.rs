@@ -1,4 +1,4 @@
-//! `ffuzz mcp`: answers questions about a campaign over the Model Context Protocol, on standard input and output.
+//! `ffuzz mcp`: answers queries about a campaign over the Model Context Protocol, on standard input and output.
 
 use std::ffi::OsString;
 use std::io::{self, BufRead, Write};
@@ -19,7 +19,7 @@ use crate::report::campaign::Campaign;
 use crate::report::mcp::{self, Tools};
 use crate::sys::stdio;
 
-/// Longest line of a client: an input of 1 MiB in base64, and room for the rest.
+/// Maximum length of a client's line: an input of 1 MiB in base64, and room for the rest.
 const LONGEST_LINE: usize = 2 << 20;
 
 #[derive(Debug, Parser)]
@@ -50,7 +50,7 @@ struct Args {
     command: Vec<OsString>,
 }
 
-/// Its options, for the manual.
+/// The command's options, for its manual page.
 pub(super) fn manual() -> clap::Command {
     <Args as clap::CommandFactory>::command()
 }
@@ -79,7 +79,7 @@ pub(super) fn run(program: &str, words: Vec<OsString>) -> Result<ExitCode, Failu
     Ok(ExitCode::SUCCESS)
 }
 
-/// The socket that was given, or that of the campaign's own `--control`.
+/// The given socket, or the one of the campaign's own `--control`.
 fn socket(args: &Args, campaign: &Campaign) -> Result<PathBuf, Failure> {
     if let Some(path) = &args.control {
         return Ok(path.clone());
@@ -94,7 +94,7 @@ fn socket(args: &Args, campaign: &Campaign) -> Result<PathBuf, Failure> {
     })
 }
 
-/// Answers line by line until the end of the input.
+/// Answers each line until the end of the input.
 fn serve(mut answer: impl FnMut(&[u8]) -> Option<Value>) -> io::Result<()> {
     let mut input = io::BufReader::new(stdio::input()?);
     let mut output = stdio::output()?;
@@ -111,7 +111,7 @@ fn serve(mut answer: impl FnMut(&[u8]) -> Option<Value>) -> io::Result<()> {
     Ok(())
 }
 
-/// Reads a line; of one that is too long only the beginning. False at the end.
+/// Reads a line, and only the start of an overlong one. Returns false at the end.
 fn read_line(input: &mut impl BufRead, line: &mut Vec<u8>) -> io::Result<bool> {
     line.clear();
     loop {
@@ -142,7 +142,7 @@ impl Tools for Desk {
     }
 }
 
-/// Answers a question of a client of the control socket.
+/// Answers a query in the format of the control socket.
 fn plain(line: &[u8], desk: &mut Desk) -> Value {
     let question: Result<Map<String, Value>, _> = serde_json::from_slice(line);
     let (id, answer) = match question {
@@ -162,7 +162,7 @@ fn plain(line: &[u8], desk: &mut Desk) -> Value {
     }
 }
 
-/// The control socket, connected at the first order.
+/// The control socket; connects at the first command.
 struct Socket {
     path: PathBuf,
     client: Option<Client>,
@@ -176,7 +176,7 @@ impl Orders for Socket {
         let client = self.client.as_mut().ok_or("there is no connection")?;
         let answer = client.order(command);
         if answer.is_err() {
-            // A campaign that was started again has another one.
+            // A restarted campaign has a new socket.
             self.client = None;
         }
         answer

@@ -1,4 +1,4 @@
-//! `ffuzz-merge`: joins coverage states, or says what one has beyond another.
+//! `ffuzz-merge`: joins coverage states, or shows the difference of two.
 
 mod view;
 
@@ -40,7 +40,7 @@ struct Args {
     states: Vec<PathBuf>,
 }
 
-/// Its options, for the manual.
+/// The command's options, for its manual page.
 pub(super) fn manual() -> clap::Command {
     <Args as clap::CommandFactory>::command()
 }
@@ -63,8 +63,8 @@ pub(super) fn run(program: &str, args: Vec<OsString>) -> Result<ExitCode, Failur
     })
 }
 
-/// All states as one. A state that does not name its program is joined with a warning, and the result names it
-/// again wherever it is loaded.
+/// Joins all states. A state that does not name its program is joined with a warning; the warning repeats wherever the
+/// result is loaded.
 fn joined(program: &str, paths: &[PathBuf]) -> Result<Known, Failure> {
     let mut all: Option<Known> = None;
     let mut unnamed: Vec<String> = Vec::new();

@@ -1,4 +1,4 @@
-//! Commands. `ffuzz NAME …` and a link `ffuzz-NAME` are the same; without a name `ffuzz` fuzzes.
+//! Commands. `ffuzz NAME …` and a link `ffuzz-NAME` are equivalent; without a name `ffuzz` fuzzes.
 
 pub mod addseeds;
 pub mod cargo;
@@ -46,7 +46,7 @@ use exit::Failure;
 
 type Run = fn(&str, Vec<OsString>) -> Result<ExitCode, Failure>;
 
-/// Name, function (program name for messages, arguments without it), one line of help.
+/// Name, function (takes the program name for messages and the arguments after it), and one line of help.
 const COMMANDS: &[(&str, Run, &str)] = &[
     ("fuzz", fuzz::run, "fuzz a target (the default)"),
     ("cc", cc::run_c, "C compiler that instruments the target"),
@@ -74,13 +74,13 @@ const COMMANDS: &[(&str, Run, &str)] = &[
     ("tracer", tracer::run, "show what one input executes, or where two inputs diverge"),
 ];
 
-/// Programs of LLVM that builds expect beside the compiler. No user calls them, so the help has none.
+/// LLVM programs that builds expect next to the compiler. Omitted from the help, because users do not call them.
 const LLVM_TOOLS: &[&str] = &["llvm-ar", "llvm-ranlib"];
 
-/// Prints the names that `make` links to the program, one per line.
+/// Option that prints the names of links that `make` creates, one per line.
 const LIST: &str = "--commands";
 
-/// Finds the command in the program's name or the first argument and runs it.
+/// Finds the command in the program's name or the first argument, and runs it.
 #[must_use]
 pub fn main(args: Vec<OsString>) -> ExitCode {
     let mut words = args.into_iter();
@@ -119,7 +119,7 @@ pub fn main(args: Vec<OsString>) -> ExitCode {
     }
 }
 
-/// The command that does the work of one of AFL++'s programs, by its name without `afl-`.
+/// The command that replaces an AFL++ program; `tool` is its name without `afl-`.
 fn counterpart(tool: &str) -> &str {
     match tool {
         "cc" | "clang" | "clang-fast" | "clang-lto" | "lto" | "gcc" | "gcc-fast" => "cc",
@@ -134,9 +134,8 @@ fn no_counterpart(name: &str) -> Failure {
     Failure::usage(cause, "docs/afl-compatibility.md lists the programs that it can stand for")
 }
 
-/// The command that the first word names, which is taken away; `help` and `version` become options.
-/// Without a command it is `fuzz`, whose target has options before it: another first word is a
-/// mistake.
+/// Removes the first word and returns the command that it names. Converts `help` and `version` to options. Without a
+/// command it is `fuzz`, which needs options before the target: any other first word is an error.
 fn by_first_word(words: &mut Vec<OsString>) -> Result<(&'static str, Run), Failure> {
     let fuzz = Ok(("fuzz", fuzz::run as Run));
     let Some(first) = words.first().and_then(|word| word.to_str()) else { return fuzz };
@@ -182,8 +181,8 @@ fn list() -> ExitCode {
     }
 }
 
-/// Reads the words of a command; None if only help was wanted, which is printed then. Wrong usage
-/// ends with 1, as with AFL's tools.
+/// Parses the words of a command; prints help and returns None if requested. Usage errors exit with 1, as in AFL's
+/// tools.
 fn parse<A: clap::Parser>(program: &str, words: Vec<OsString>) -> Result<Option<A>, Failure> {
     let name = std::iter::once(OsString::from(program));
     match A::try_parse_from(name.chain(words)) {
@@ -197,7 +196,7 @@ fn parse<A: clap::Parser>(program: &str, words: Vec<OsString>) -> Result<Option<
     }
 }
 
-/// One line for what clap says, and one with the option that was meant, if there is one like it.
+/// One line for clap's error, and one for a similar option if there is one.
 fn explain(error: &clap::Error) -> (String, Option<String>) {
     let named = |kind| match error.get(kind) {
         Some(ContextValue::String(name)) => vec![name.clone()],
@@ -216,7 +215,7 @@ fn explain(error: &clap::Error) -> (String, Option<String>) {
     (cause, similar.map(|option| format!("did you mean {option}?")))
 }
 
-/// Prints a result; a reader that went away (`| head`) is no failure.
+/// Prints a result. Ignores a closed pipe (`| head`).
 fn print(text: &str) -> Result<ExitCode, Failure> {
     match std::io::stdout().lock().write_all(text.as_bytes()) {
         Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => {
@@ -233,7 +232,7 @@ fn command(name: &str) -> Option<(&'static str, Run)> {
         .or_else(|| tool().map(|known| (*known, cc::run_tool as Run)))
 }
 
-/// The commands and what each is for, one per line, for `ffuzz --help`.
+/// All commands with their purposes, one per line, for `ffuzz --help`.
 #[must_use]
 pub fn overview() -> String {
     COMMANDS.iter().map(|(name, _, help)| format!("  {name:<10} {help}\n")).collect()

@@ -1,6 +1,6 @@
-//! `ffuzz oss-build`: builds a project of OSS-Fuzz or ClusterFuzzLite by its own `build.sh`, without a container.
+//! `ffuzz oss-build`: builds an OSS-Fuzz or ClusterFuzzLite project with its own `build.sh`, without a container.
 //!
-//! The contract is OSS-Fuzz's: variables, folders, and what has to be in `$OUT` afterwards.
+//! Implements OSS-Fuzz's contract: variables, folders, and the contents of `$OUT`.
 
 mod dockerfile;
 pub(crate) mod outputs;
@@ -21,7 +21,7 @@ use dockerfile::{Copies, Dockerfile};
 
 const SCRIPT: &str = "build.sh";
 const CLUSTERFUZZLITE: &str = ".clusterfuzzlite";
-/// What OSS-Fuzz compiles with, whatever the sanitizer.
+/// OSS-Fuzz's compiler flags for all sanitizers.
 const FLAGS: &str = "-O1 -fno-omit-frame-pointer -gline-tables-only \
     -Wno-error=incompatible-function-pointer-types -Wno-error=int-conversion -Wno-error=deprecated-declarations \
     -Wno-error=implicit-function-declaration -Wno-error=implicit-int -Wno-error=unknown-warning-option \
@@ -88,7 +88,7 @@ impl Sanitizer {
     }
 }
 
-/// Its options, for the manual.
+/// The command's options, for its manual page.
 pub(super) fn manual() -> clap::Command {
     <Args as clap::CommandFactory>::command()
 }
@@ -144,7 +144,7 @@ pub(super) fn run(program: &str, words: Vec<OsString>) -> Result<ExitCode, Failu
     report(&out)
 }
 
-/// Checks each harness. The exit code is 1 if one is not good.
+/// Checks each harness. The exit code is 1 if one fails.
 fn report(out: &Path) -> Result<ExitCode, Failure> {
     let harnesses = outputs::harnesses(out);
     if harnesses.is_empty() {
@@ -168,7 +168,7 @@ fn report(out: &Path) -> Result<ExitCode, Failure> {
     Ok(code)
 }
 
-/// Where a project's scripts are, and the files that its Dockerfile may copy.
+/// Folders of a project's scripts and of the files that its Dockerfile may copy.
 struct Project {
     name: String,
     scripts: PathBuf,
@@ -203,7 +203,8 @@ impl Project {
         Ok(Self { name, scripts, context, dockerfile, language })
     }
 
-    /// Copies what the Dockerfile copies into `source`, or without one the whole folder; `except` is left out.
+    /// Copies the files that the Dockerfile copies into `source`, or the whole folder without a Dockerfile. Skips
+    /// `except`.
     fn stage(
         &self,
         dockerfile: &mut Dockerfile,
@@ -240,7 +241,7 @@ impl Project {
     }
 }
 
-/// Makes the sources that the Dockerfile clones.
+/// Fetches the sources that the Dockerfile clones.
 fn fetch(dockerfile: &Dockerfile, args: &Args, source: &Path) -> Result<(), Failure> {
     let mut missing = Vec::new();
     for clone in &dockerfile.clones {
@@ -287,7 +288,7 @@ fn fetch(dockerfile: &Dockerfile, args: &Args, source: &Path) -> Result<(), Fail
     }
 }
 
-/// Compilers, and `cargo fuzz` for scripts that build Rust.
+/// Links the compilers, and `cargo fuzz` for scripts that build Rust.
 fn link_tools(folder: &Path) -> io::Result<()> {
     let own = std::env::current_exe()?;
     for name in ["ffuzz", "ffuzz-cc", "ffuzz-c++", "cargo-ffuzz", "cargo-fuzz"] {
@@ -333,13 +334,13 @@ fn variables(
         ("FUZZING_LANGUAGE", project.language.clone().into()),
         ("PROJECT_NAME", project.name.clone().into()),
         ("RUSTFLAGS", RUSTFLAGS.into()),
-        // Checks of a sanitizer must not end the build: configure runs programs.
+        // A sanitizer must not end the build when configure runs programs.
         ("ASAN_OPTIONS", "detect_leaks=0".into()),
     ]);
     all
 }
 
-/// Paths below `context` that match a word of `COPY`: `*` stands in the last part only.
+/// Paths below `context` that match a word of `COPY`; `*` is only allowed in the last component.
 fn matching(context: &Path, word: &str) -> Vec<PathBuf> {
     let word = word.trim_start_matches('/');
     let (folder, pattern) = word.rsplit_once('/').unwrap_or(("", word));
@@ -354,7 +355,7 @@ fn matching(context: &Path, word: &str) -> Vec<PathBuf> {
     found
 }
 
-/// Copies a file, or what is in a folder, with times and permissions. Links stay links.
+/// Copies a file or the content of a folder, with times and permissions. Links stay links.
 fn copy(from: &Path, to: &Path, except: &Path) -> io::Result<()> {
     let data = fs::symlink_metadata(from)?;
     if std::path::absolute(from).is_ok_and(|from| from == except) {

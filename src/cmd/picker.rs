@@ -1,4 +1,4 @@
-//! `ffuzz picker`: which modules of a program execute code that depends on the input.
+//! `ffuzz picker`: finds the modules of a program that execute input-dependent code.
 
 mod args;
 mod verdict;
@@ -20,10 +20,10 @@ use crate::disk::inputs;
 use crate::exec::choice::{Choice, is_runtime};
 use crate::exec::trace::Run;
 
-/// As long as a round shows noise that was not known there is another one, up to this number.
+/// Maximum number of rounds. A round is repeated as long as it shows new noise.
 const MOST_ROUNDS: u32 = 8;
 
-/// Its options, for the manual.
+/// The command's options, for its manual page.
 pub(super) fn manual() -> clap::Command {
     <Args as clap::CommandFactory>::command()
 }
@@ -72,7 +72,7 @@ fn pick(args: &Args) -> Result<ExitCode, Failure> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Runs each seed once. True if a module to choose from shows noise that was not known.
+/// Runs each seed once. Returns true if a selectable module shows new noise.
 fn round(
     args: &Args,
     target: &mut Traced,
@@ -93,14 +93,14 @@ fn round(
         evidence.resize_with(counts.len(), Evidence::default);
         let files = target.tracer.files().iter().zip(evidence.iter_mut());
         for ((code, evidence), counts) in files.zip(counts) {
-            // Nobody will choose the others.
+            // Only selectable modules count.
             is_noisy |= evidence.add(number, is_first, counts) && !is_runtime(&code.name);
         }
     }
     Ok(is_noisy)
 }
 
-/// Executions of each block, by file.
+/// Executions of each block, per file.
 fn counts(run: &Run, files: usize) -> Vec<Counts> {
     let mut counts = vec![Counts::new(); files];
     for step in &run.steps {

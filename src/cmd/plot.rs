@@ -1,5 +1,5 @@
-//! `ffuzz-plot`: the course of a campaign as one page, for those who know `afl-plot`. It is the page of `ffuzz report`,
-//! without any run of the target.
+//! `ffuzz-plot`: the course of a campaign as one page, in the tradition of `afl-plot`. The page is that of `ffuzz
+//! report` without any run of the target.
 
 use std::ffi::OsString;
 use std::fs;
@@ -27,7 +27,7 @@ struct Args {
     folder: PathBuf,
 }
 
-/// Its options, for the manual.
+/// The command's options, for its manual page.
 pub(super) fn manual() -> clap::Command {
     <Args as clap::CommandFactory>::command()
 }

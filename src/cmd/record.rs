@@ -1,7 +1,7 @@
-//! `--record`: a session of the target with a real peer becomes a seed.
+//! `--record`: turns a session of the target with a real peer into a seed.
 //!
-//! The target has the time and the random numbers of every run, so its answers are the same when the messages come from
-//! the file: what a handshake has agreed on is valid in each run.
+//! Time and random numbers of the target are the same as in every run, so it answers the recorded messages in the same
+//! way: the values agreed on in a handshake stay valid.
 
 use std::ffi::OsString;
 use std::fs;
@@ -16,9 +16,10 @@ use crate::engine::messages;
 use crate::exec::net::{Event, RecordError, Recording, Session};
 use crate::exec::{Fresh, FreshOptions};
 
-/// A session by hand takes long; the library in the target ends one whose peer is silent for a minute.
+/// Time limit of a session. Manual sessions take long; the library in the target ends one whose peer is silent for a
+/// minute.
 const LONGEST: Duration = Duration::from_secs(3600);
-/// A run with the file waits for nobody.
+/// Time limit of a replay, which waits for no peer.
 const LONGEST_REPLAY: Duration = Duration::from_secs(60);
 
 impl From<RecordError> for Failure {
@@ -27,7 +28,7 @@ impl From<RecordError> for Failure {
     }
 }
 
-/// Records a session of the target `command`, whose socket is `net`, in `file`.
+/// Records a session of the target `command` on socket `net` into `file`.
 pub(super) fn run(
     command: &[OsString],
     net: &str,
@@ -86,14 +87,14 @@ fn session(
     Ok(ended.session.unwrap_or_default())
 }
 
-/// Number of the first answer that is another one, from 1 on.
+/// Number of the first answer that differs, from 1.
 fn difference(recorded: &Session, replayed: &Session) -> Option<usize> {
     let (recorded, replayed) = (answers(recorded), answers(replayed));
     let same = recorded.iter().zip(&replayed).take_while(|(a, b)| a == b).count();
     (same < recorded.len().max(replayed.len())).then_some(same + 1)
 }
 
-/// What the target has sent between two messages, with the connection.
+/// Data that the target sent between two messages, with the connection.
 fn answers(session: &Session) -> Vec<(u8, Vec<u8>)> {
     let mut answers: Vec<(u8, Vec<u8>)> = Vec::new();
     let mut goes_on = false;
@@ -128,7 +129,7 @@ mod tests {
         let recorded =
             of(&[('<', "hello"), ('>', "a"), ('<', "1"), ('<', "2"), ('>', "b"), ('<', "3")]);
         assert_eq!(difference(&recorded, &recorded), None);
-        // Where the target has cut it says nothing.
+        // Boundaries between the target's writes carry no meaning.
         let cut = of(&[('<', "hel"), ('<', "lo"), ('>', "a"), ('<', "12"), ('>', "b"), ('<', "3")]);
         assert_eq!(difference(&recorded, &cut), None);
         let other = of(&[('<', "hello"), ('>', "a"), ('<', "1"), ('>', "b"), ('<', "3")]);

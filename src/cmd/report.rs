@@ -1,4 +1,4 @@
-//! `ffuzz report`: what a campaign has covered, where it is stuck and what it has found, as one page or for programs.
+//! `ffuzz report`: coverage, stuck places and finds of a campaign, as a page or as JSON.
 
 use std::ffi::OsString;
 use std::fs;
@@ -24,10 +24,10 @@ use crate::report::forms::markdown::markdown;
 use crate::report::survey::Survey;
 use crate::sys::file;
 
-/// An input of a queue was in time once: it gets some times as long, and at least this.
+/// Timeout of a queue input, as a multiple of the campaign's; a minimum applies.
 const TIMES: u32 = 5;
 const LEAST_TIMEOUT: Duration = Duration::from_secs(1);
-/// Largest source file that is shown.
+/// Maximum size of a source file that is shown.
 const LARGEST_SOURCE: u64 = 16 << 20;
 const PAGE: &str = "report.html";
 
@@ -85,7 +85,7 @@ enum SourceChoice {
     None,
 }
 
-/// Its options, for the manual.
+/// The command's options, for its manual page.
 pub(super) fn manual() -> clap::Command {
     <Args as clap::CommandFactory>::command()
 }
@@ -150,7 +150,7 @@ fn report(program: &str, args: &Args, campaigns: &[Campaign]) -> Result<(), Fail
     print(format!("{}\n", path.display()).as_bytes(), None)
 }
 
-/// A source file as text; None if it is not there, or is none.
+/// Content of a source file as text; None if it is missing or not text.
 fn source_text(path: &str) -> Option<String> {
     let bytes = file::read_whole(Path::new(path), LARGEST_SOURCE).ok()?;
     Some(String::from_utf8_lossy(&bytes).into_owned())
@@ -162,7 +162,7 @@ fn json(value: &impl Serialize) -> Result<String, Failure> {
         .map_err(|error| Failure::new(format!("cannot print JSON: {error}"), "omit --json"))
 }
 
-/// Runs the queues, and adds what that shows.
+/// Runs the queues and adds the results to the report.
 fn survey(args: &Args, campaigns: &[Campaign], report: &mut Report) -> Result<(), Failure> {
     let (finds, paths) = assemble::order(campaigns);
     let scratch = Scratch::new("report", None);
@@ -181,7 +181,7 @@ fn survey(args: &Args, campaigns: &[Campaign], report: &mut Report) -> Result<()
     Ok(())
 }
 
-/// The source, as the target shows it, or another build of it.
+/// The source lines, from the target or another build of it.
 fn lines_of(
     started: &Started,
     scratch: &Scratch,
@@ -210,7 +210,7 @@ fn compare(args: &Args, campaigns: &[Campaign]) -> Result<(), Failure> {
     print(text.as_bytes(), args.output.as_deref().filter(|path| *path != Path::new("-")))
 }
 
-/// How the target of a campaign is run: as the campaign has run it.
+/// Command and settings with which a campaign has run its target.
 pub(super) struct Started {
     target: TargetArgs,
     native: NativeArgs,
@@ -220,7 +220,7 @@ pub(super) struct Started {
 }
 
 impl Started {
-    /// `command`: what the user gives instead of the recorded one.
+    /// `command` replaces the recorded one.
     pub(super) fn of(
         campaigns: &[Campaign],
         command: &[OsString],
@@ -235,7 +235,7 @@ impl Started {
         let instances = || campaigns.iter().flat_map(|campaign| &campaign.instances);
         let setup = instances().find_map(|instance| instance.setup.clone());
         let RecordedSetup { variables, words } = setup.unwrap_or_default();
-        // One that cannot be read is of another fuzzer.
+        // A command line that cannot be parsed belongs to another fuzzer.
         let used = FuzzArgs::from_words(words.into_iter().skip(1).collect()).unwrap_or_default();
         let mut target = TargetArgs::of(command);
         target.timeout = timeout.map(str::to_owned);
@@ -255,7 +255,7 @@ impl Started {
         Ok(Self { target, native, file: used.file.map(PathBuf::from), timeout, environment })
     }
 
-    /// `program`: another build of the target.
+    /// `program` is another build of the target.
     pub(super) fn start(
         &self,
         scratch: &Scratch,
@@ -273,7 +273,7 @@ impl Started {
     }
 }
 
-/// What `ffuzz-plot` shows: the page without any run.
+/// The page of `ffuzz-plot`, without any run.
 pub(super) fn course(instance: &Path) -> Result<String, Failure> {
     let campaigns = [campaign(instance)?];
     let report = assemble::of_folders(&campaigns, SystemTime::now());

@@ -1,4 +1,4 @@
-//! What the screen has beside events: answers to its questions, and a way for its wishes.
+//! Inputs of the screen besides events: answers to its questions, and a channel for its requests.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -8,11 +8,11 @@ use crate::config::options::UiMode;
 use crate::fleet::control::{Command, Control, Questions};
 use crate::ui::{self, Surroundings, Wish};
 
-/// The answers of a process that is started with the first question, and ends with this.
+/// Answers from a process that starts with the first question and ends when this is dropped.
 pub(super) struct Analysis(Arc<Questions>);
 
 impl Analysis {
-    /// `root`: the folder of `-o`. To be called before this process is bound to a core.
+    /// `root` is the folder of `-o`. Call this before the process is bound to a core.
     pub(super) fn of(root: &Path) -> Self {
         Self(Arc::new(Questions::new(root.to_owned())))
     }
@@ -21,7 +21,7 @@ impl Analysis {
         Arc::clone(&self.0)
     }
 
-    /// The surroundings of a campaign's own screen; its wishes are added to `control`. `log` gets the output of foreign
+    /// The surroundings of a campaign's own screen; its requests go to `control`. `log` gets the output of foreign
     /// code.
     pub(super) fn surroundings(
         &self,
@@ -40,13 +40,13 @@ impl Analysis {
                 Wish::Resume => Command::Resume,
                 Wish::End => Command::Stop,
             };
-            // Nobody receives it after the end.
+            // After the end there is no receiver.
             let _ = sender.send(command);
         };
         Surroundings { log, ..self.watching(root, Box::new(wish), false) }
     }
 
-    /// Those of a screen that only watches. `wish` is for the end alone.
+    /// The surroundings of a screen that only watches. `wish` only handles the end.
     pub(super) fn watching(
         &self,
         root: &Path,

@@ -1,9 +1,7 @@
-//! `ffuzz showdsf`: runs inputs and prints the domain values they reach, in the format of
-//! FuzzFactory's `afl-showdsf`.
+//! `ffuzz showdsf`: runs inputs and prints the domain values they reach, in the format of FuzzFactory's `afl-showdsf`.
 //!
-//! The lines `dsf[K] = V` go to stdout (or `-o FILE`), everything said about the target to stderr.
-//! Unlike the original it reports crashes and timeouts, takes `@@`, and leaves neither a process nor
-//! a file behind.
+//! The lines `dsf[K] = V` go to stdout (or `-o FILE`), messages about the target to stderr. Unlike the original it
+//! reports crashes and timeouts, supports `@@`, and leaves no processes or files behind.
 
 mod args;
 mod view;
@@ -27,10 +25,10 @@ use crate::exec::{FreshOptions, Hooked, binary};
 use crate::report::owners::Owners;
 use crate::sys::stdio;
 
-/// Below this a timeout is refused, as the original does.
+/// Minimum timeout, as in the original.
 const MIN_TIMEOUT_MS: u64 = 20;
 
-/// Its options, for the manual.
+/// The command's options, for its manual page.
 pub(super) fn manual() -> clap::Command {
     <Args as clap::CommandFactory>::command()
 }
@@ -44,7 +42,7 @@ pub(super) fn run(program: &str, args: Vec<OsString>) -> Result<ExitCode, Failur
     let folders = [args.input.as_slice(), args.diff.as_deref().unwrap_or_default()].concat();
     let folders = folders.iter().map(|dir| inputs::list(dir)).collect::<Result<Vec<_>, _>>()?;
     if let (false, Some(file)) = (args.runs_folders(), &args.at_file) {
-        // The user's file is only read: it takes its place in the command as any other word.
+        // The user's file is only read, so its path is an ordinary argument.
         let file = std::path::absolute(file).unwrap_or_else(|_| file.clone());
         binary::substitute(&mut args.target.command[1..], &file);
     }
@@ -89,12 +87,12 @@ pub(super) fn run(program: &str, args: Vec<OsString>) -> Result<ExitCode, Failur
     Ok(ExitCode::SUCCESS)
 }
 
-/// Whether somebody wants to see what the answers of a target with a socket were.
+/// Returns true if the output shows the answers of a target with a socket.
 fn shows_answers(args: &Args) -> bool {
     args.target.net.is_some() && (args.names || args.json)
 }
 
-/// The input of a single run, unless the target reads it by itself.
+/// The input of a single run, unless the target reads it itself.
 fn given(args: &Args, is_touched: bool) -> Result<Vec<u8>, Failure> {
     let mut input = Vec::new();
     let is_read = args.target.names_file() || is_touched || shows_answers(args);
@@ -107,7 +105,7 @@ fn given(args: &Args, is_touched: bool) -> Result<Vec<u8>, Failure> {
     Ok(input)
 }
 
-/// The keys of the domain of answers, which only a run can name: runs each input once more, in a process of its own.
+/// Names the keys of the answer domain, which takes another run of each input in a fresh process.
 fn answers(
     args: &Args,
     environment: &Environment,
@@ -141,7 +139,7 @@ fn answers(
     Ok(sites.into_iter().collect())
 }
 
-/// Read from the target's files if somebody wants to see them.
+/// Reads the names from the target's files if the output shows them.
 fn names(target: &Hooked, args: &Args, answers: Vec<Site>) -> KeyNames {
     if !args.names && !args.json {
         return KeyNames::default();
@@ -178,7 +176,7 @@ fn start(args: &Args, environment: &Environment, scratch: &Scratch) -> Result<Ho
     Ok(target)
 }
 
-/// One run with our stdin; with `@@` its content becomes the file.
+/// Runs the target once with our stdin; with `@@` its content becomes the file.
 fn run_once(
     target: &mut Hooked,
     args: &Args,

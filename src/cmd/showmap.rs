@@ -1,7 +1,7 @@
 //! `ffuzz showmap`: runs inputs and prints the edges they reach, as `afl-showmap` does.
 //!
-//! Classes are those of AFL's technical details. Debian's afl-showmap 4.04c leaves edges out whose
-//! count is not the first of its class; here all are shown.
+//! Hit-count classes follow AFL's technical details. Debian's afl-showmap 4.04c omits edges whose count is not the
+//! first of its class; here all are shown.
 
 mod args;
 mod blockers;
@@ -33,13 +33,13 @@ use crate::engine::executor::{ExitKind, Observation};
 use crate::exec::{Hooked, binary};
 use crate::sys::stdio;
 
-/// Below this a timeout is refused, as AFL does.
+/// Minimum timeout, as in AFL.
 const MIN_TIMEOUT_MS: u64 = 10;
-/// A run took too long, or crashed.
+/// Exit code: the run timed out or crashed.
 const TIMED_OUT: u8 = 1;
 const CRASHED: u8 = 2;
 
-/// Its options, for the manual.
+/// The command's options, for its manual page.
 pub(super) fn manual() -> clap::Command {
     <Args as clap::CommandFactory>::command()
 }
@@ -51,7 +51,7 @@ pub(super) fn run(program: &str, words: Vec<OsString>) -> Result<ExitCode, Failu
     };
     args.check()?;
     let environment = tool::environment(args.quiet);
-    // As in AFL++, that leaves the summary.
+    // As in AFL++, `AFL_QUIET` keeps the summary.
     args.only_summary = !args.quiet && environment.flag(&["AFL_QUIET"]);
     args.quiet |= args.only_summary;
     let code = match () {
@@ -83,7 +83,7 @@ fn start(args: &Args, environment: &Environment, scratch: &Scratch) -> Result<Ho
     wanted.start_aloud(environment, args.quiet || once)
 }
 
-/// stdin, or the file of `-H`, which the target reads itself if its arguments name it.
+/// Reads stdin or the file of `-H`. The target reads that file itself if its arguments name it.
 fn input(args: &mut Args) -> Result<Vec<u8>, Failure> {
     let mut input = Vec::new();
     if let Some(file) = &args.at_file {
@@ -168,7 +168,7 @@ fn rendered(view: View, run: &Observation<'_>, states: &States) -> Vec<u8> {
     view.render(&ShownMaps { exit: Some(run.exit), edges, keys: &keys })
 }
 
-/// Whether edges of a run that ended so are written: `-Z` looks at the end.
+/// Returns true if the edges of a run with this exit kind are written (`-Z`).
 fn is_wanted(view: View, exit: ExitKind, environment: &Environment) -> bool {
     if !view.is_for_cmin() {
         return true;
@@ -181,7 +181,7 @@ fn is_wanted(view: View, exit: ExitKind, environment: &Environment) -> bool {
     }
 }
 
-/// What the runs of a folder came to.
+/// Totals over the runs of a folder.
 struct Total {
     edges: Vec<u8>,
     aggregates: Aggregates,
@@ -195,7 +195,7 @@ impl Total {
         states.add(run);
         let beyond = states.beyond(run);
         let edges = beyond.as_deref().unwrap_or(run.edges);
-        // A target may have a larger map after a restart.
+        // A restarted target may have a larger map.
         self.edges.resize(self.edges.len().max(run.edges.len()), 0);
         for (all, count) in self.edges.iter_mut().zip(edges) {
             *all |= u8::from(*count != 0);

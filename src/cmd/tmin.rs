@@ -1,5 +1,4 @@
-//! `ffuzz tmin`: makes one input smaller and simpler as `afl-tmin` does, or as long as a domain's
-//! value is kept.
+//! `ffuzz tmin`: makes an input smaller and simpler, as `afl-tmin` does, or while it keeps a domain's value.
 
 mod args;
 mod goal;
@@ -23,12 +22,12 @@ use crate::engine::mutate::Candidate;
 use crate::engine::mutate::MAX_INPUT;
 use crate::exec::Hooked;
 
-/// Below this a timeout is refused, as AFL does.
+/// Minimum timeout, as in AFL.
 const MIN_TIMEOUT_MS: u64 = 10;
-/// Without `-t`.
+/// Timeout without `-t`.
 const TIMEOUT: Duration = Duration::from_secs(1);
 
-/// Its options, for the manual.
+/// The command's options, for its manual page.
 pub(super) fn manual() -> clap::Command {
     <Args as clap::CommandFactory>::command()
 }
@@ -54,7 +53,7 @@ fn minimize(args: &Args, environment: &Environment) -> Result<(), Failure> {
     wanted.domains = args.dsf.is_some();
     wanted.file = args.file.as_deref();
     wanted.exit_is_crash = args.exit_is_crash;
-    // A crash ends its process: it is compared with others that began as it did.
+    // A crash ends its process, so only runs in fresh processes compare equal.
     wanted.fresh_runs = environment.flag(&["AFL_TMIN_EXACT"]);
     let mut target = wanted.start_aloud(environment, quiet)?;
     say(quiet, &format!("[*] Target map size: {}", target.info().map_size()));
@@ -85,8 +84,8 @@ fn read(args: &Args, quiet: bool) -> Result<Vec<u8>, Failure> {
     Ok(input)
 }
 
-/// What the input does, seen in the second run: in a loop the first one shows how the loop begins. What
-/// differs in a third one cannot be kept.
+/// Determines the behavior to keep from the second run: in a loop, the first run includes the loop's start. Whatever
+/// differs in a third run is not kept.
 fn dry_run(
     args: &Args,
     environment: &Environment,
@@ -115,7 +114,7 @@ fn dry_run(
     Ok(judge)
 }
 
-/// An input under work.
+/// An input being minimized.
 struct TminWork {
     target: Hooked,
     judge: TminJudge,
@@ -123,7 +122,7 @@ struct TminWork {
     input: Vec<u8>,
     given: Vec<u8>,
     batch: Vec<Candidate>,
-    /// Proposals that were refused: ended well, crashed, took too long.
+    /// Rejected proposals: normal ends, crashes, timeouts.
     fruitless: [u64; 3],
     quiet: bool,
 }
@@ -137,7 +136,7 @@ impl TminWork {
         quiet: bool,
     ) -> Self {
         if judge.wants_bad_ends() {
-            // With nothing left to learn a batch goes on until a run ends badly.
+            // With all edges known, a batch only stops at a run that ends badly.
             let edges = target.info().map_size();
             target.runner.executor_mut().learn_edges(&vec![0; edges]);
         } else {
@@ -165,7 +164,7 @@ impl TminWork {
         }
     }
 
-    /// Fills the batch with what comes next as long as everything is refused.
+    /// Fills the batch with the next proposals, assuming that each is rejected.
     fn foresee(&mut self) -> usize {
         let most = self.target.batch_size();
         self.batch.resize_with(self.batch.len().max(most), Candidate::default);
@@ -181,12 +180,12 @@ impl TminWork {
         count
     }
 
-    /// The first of the proposals that does what it should.
+    /// The first proposal that keeps the behavior.
     fn try_out(&mut self, proposals: usize) -> Result<Option<usize>, Failure> {
         let (mut next, mut shown) = (0, 0);
         let batch = &self.batch[..proposals];
         while let Some(run) = self.target.run(batch, &mut next).map_err(tool::failure)? {
-            // Those before were not shown: they ended well.
+            // Runs that were not reported ended normally.
             self.fruitless[0] += (run.index - shown) as u64;
             shown = run.index + 1;
             if self.judge.accepts(&run) {

@@ -1,7 +1,6 @@
-//! What the tools share that run a target on given inputs: their options for it, its start, and what is
-//! said on the way.
+//! Shared parts of the tools that run a target on given inputs: their target options, its start, and messages.
 //!
-//! `showdsf`, `showmap`, `cmin` and `tmin` start a target by [`ReadyOptions`].
+//! `showdsf`, `showmap`, `cmin` and `tmin` start a target with [`ReadyOptions`].
 
 use std::ffi::{OsStr, OsString};
 use std::fs;
@@ -26,11 +25,11 @@ use crate::engine::executor::{ExitKind, RunError};
 pub(super) use crate::exec::Scratch;
 use crate::exec::{Fresh, Hooked, ReadyOptions};
 
-/// Without `-t` a run may take as long as it wants; a day stands for that.
+/// Stands for no timeout, the default without `-t`.
 pub(super) const NO_TIMEOUT: Duration = Duration::from_secs(24 * 3600);
-/// What a program may take to start unless the user says otherwise.
+/// Default time limit for the start of a program.
 const INIT_TIMEOUT: Duration = Duration::from_secs(10);
-/// Signals by which a user ends a tool.
+/// Signals with which a user ends a tool.
 pub(super) const ENDING: [i32; 3] = [SIGINT, SIGTERM, SIGHUP];
 
 /// Options about the target, the same for every tool.
@@ -98,12 +97,12 @@ struct Modes {
 }
 
 impl TargetArgs {
-    /// A command line without options.
+    /// Options for a command line without further options.
     pub(super) fn of(command: Vec<OsString>) -> Self {
         Self { command, ..Self::default() }
     }
 
-    /// Refuses the first of these ways to run a program that is given.
+    /// Fails on the first mode in `ways` that is given.
     pub(super) fn refuse(ways: &[(bool, &str)]) -> Result<(), Failure> {
         match ways.iter().find(|(given, _)| *given) {
             Some((_, cause)) => {
@@ -114,7 +113,7 @@ impl TargetArgs {
         }
     }
 
-    /// Refuses what cannot be run here.
+    /// Fails on options that are not supported here.
     pub(super) fn check(&self) -> Result<(), Failure> {
         let Modes { frida, unicorn, wine, nyx, nyx_distributed } = self.modes;
         Self::refuse(&[
@@ -124,14 +123,14 @@ impl TargetArgs {
             (nyx, "-X (Nyx) is not supported"),
             (nyx_distributed, "-Y (Nyx, distributed) is not supported"),
         ])?;
-        // An option that the parser does not know begins the target's command line.
+        // An option unknown to the parser starts the target's command line.
         match self.command.first().filter(|word| word.as_encoded_bytes().starts_with(b"-")) {
             Some(word) => Err(no_option(word)),
             None => Ok(()),
         }
     }
 
-    /// `-t`, in ms from `least` on, or what holds without it.
+    /// The timeout of `-t` in ms, at least `least`; `default` without it.
     pub(super) fn timeout(&self, least: u64, default: Duration) -> Result<Duration, Failure> {
         match self.timeout.as_deref() {
             None | Some("none") => Ok(default),
@@ -145,14 +144,14 @@ impl TargetArgs {
         }
     }
 
-    /// The target reads a file whose name is given by `@@`.
+    /// Returns true if `@@` gives the target a file name.
     pub(super) fn names_file(&self) -> bool {
         self.command[1..].iter().any(|word| env::placeholder_in(word).is_some())
     }
 }
 
-/// Reads the words of a tool; None: they were answered, with this code. Usage errors are 1, as with
-/// AFL's and FuzzFactory's tools.
+/// Parses the words of a tool. On help or error, prints the answer and returns the exit code. Usage errors exit with 1,
+/// as in AFL's and FuzzFactory's tools.
 pub(super) fn parse<A: Parser>(program: &str, words: Vec<OsString>) -> Result<A, ExitCode> {
     if let Some(option) = unknown_option(A::command(), &words) {
         return Err(no_option(&option).report(program));
@@ -171,8 +170,8 @@ fn no_option(word: &OsStr) -> Failure {
     )
 }
 
-/// The first word before the target that begins with `-` and is no option of the command. clap takes it for
-/// the target, and complains about the options after it that are missing.
+/// The first word before the target that starts with `-` and is no option. clap would take it for the target, and
+/// report missing options after it.
 fn unknown_option(mut command: clap::Command, words: &[OsString]) -> Option<OsString> {
     command.build();
     let takes_value = |arg: &clap::Arg| {
@@ -212,18 +211,17 @@ fn unknown_option(mut command: clap::Command, words: &[OsString]) -> Option<OsSt
     None
 }
 
-/// Failures of a tool end with 1, as those of AFL's and FuzzFactory's.
+/// Sets the exit code to 1, as in AFL's and FuzzFactory's tools.
 pub(super) fn cannot(failure: Failure) -> Failure {
     Failure { code: CANNOT, ..failure }
 }
 
-/// A run may take as long as it wants, so a signal does not wait for its end. The target dies with
-/// this process.
+/// Exits at once on a signal, because a run may take arbitrarily long. The target dies with this process.
 pub(super) fn exit_on_signals(scratch: &[&Scratch], message: Option<String>) {
     exit_with_on_signals(CANNOT, scratch, message);
 }
 
-/// The same with an exit code.
+/// As [`exit_on_signals`], with an exit code.
 pub(super) fn exit_with_on_signals(code: u8, scratch: &[&Scratch], message: Option<String>) {
     let Ok(mut signals) = Signals::new(ENDING) else { return };
     let folders: Vec<PathBuf> = scratch.iter().map(|scratch| scratch.folder.clone()).collect();
@@ -240,32 +238,32 @@ pub(super) fn exit_with_on_signals(code: u8, scratch: &[&Scratch], message: Opti
     });
 }
 
-/// How a tool wants its target.
+/// A tool's requirements for its target.
 #[derive(Clone, Debug)]
 pub(super) struct ToolTarget<'a> {
     pub(super) args: &'a TargetArgs,
-    /// Where inputs are put that the target does not take otherwise.
+    /// Folder for input files that the tool creates.
     pub(super) scratch: &'a Path,
     /// `-f`: the file that the target reads without `@@`.
     pub(super) file: Option<&'a Path>,
     pub(super) timeout: Duration,
-    /// What it prints is for the user.
+    /// Show the target's output to the user.
     pub(super) show_output: bool,
-    /// It inherits our stdin unless a mutator is to change what it reads there.
+    /// Inherit our stdin, unless a mutator changes what the target reads there.
     pub(super) inherit_stdin: bool,
-    /// Every exit code but 0 is a crash.
+    /// Treat every exit code except 0 as a crash.
     pub(super) exit_is_crash: bool,
-    /// Every run is a process of its own, also with a target that has a loop.
+    /// Run every input in a fresh process, even if the target has a loop.
     pub(super) fresh_runs: bool,
-    /// A process that is restored after each run may leave out uninteresting runs.
+    /// Allow restored processes to skip uninteresting runs.
     pub(super) snapshots: bool,
-    /// The target need not be instrumented.
+    /// Accept a target without instrumentation.
     pub(super) any_program: bool,
     /// `-Q`.
     pub(super) native: Option<&'a NativeArgs>,
-    /// Domains of a target without source count.
+    /// Use domains of a target without source.
     pub(super) domains: bool,
-    /// What tells the answers of a target with a socket apart, see `--answers`.
+    /// Pattern that distinguishes the answers of a target with a socket, see `--answers`.
     pub(super) answers: Option<&'a str>,
 }
 
@@ -288,14 +286,14 @@ impl<'a> ToolTarget<'a> {
         }
     }
 
-    /// What holds for the target and the mutators that change what it gets.
+    /// Options for the target and for the mutators that change its input.
     pub(super) fn resolve(&self, environment: &Environment) -> Result<ReadyOptions, Failure> {
         let (command, file) = (&self.args.command, self.file);
         let about = About { command, file, out: None };
         let (net, sees) = (self.args.net.as_deref(), self.args.mutator_sees.as_deref());
         Ok(ReadyOptions {
             target: self.target(environment)?,
-            // Those that only make inputs are not called here.
+            // Mutators that only make inputs are not called here.
             mutators: CustomOptions {
                 only: false,
                 by_message: fuzz::custom::by_message(net, sees)?,
@@ -340,13 +338,13 @@ impl<'a> ToolTarget<'a> {
         ready.start().map_err(failure)
     }
 
-    /// The same with a process of its own for each input. True: the target has counters.
+    /// As [`Self::start`], with a fresh process for each input. True: the target has counters.
     pub(super) fn start_fresh(&self, environment: &Environment) -> Result<(bool, Fresh), Failure> {
         let ready = self.resolve(environment)?.prepare().map_err(failure)?;
         ready.fresh().map_err(failure)
     }
 
-    /// The same with the words of AFL's tools.
+    /// As [`Self::start`], with the messages of AFL's tools.
     pub(super) fn start_aloud(
         &self,
         environment: &Environment,
@@ -378,7 +376,7 @@ pub(super) fn say(quiet: bool, line: &str) {
     }
 }
 
-/// The variables of a tool; those that have no effect are named.
+/// Reads a tool's variables; warns about those without effect.
 pub(super) fn environment(quiet: bool) -> Environment {
     let environment = Environment::read();
     let quiet = quiet || environment.flag(&["AFL_QUIET"]);
@@ -388,14 +386,14 @@ pub(super) fn environment(quiet: bool) -> Environment {
     environment
 }
 
-/// What mutators did wrong.
+/// Prints the mutators' messages.
 pub(super) fn print_messages(target: &mut Hooked, quiet: bool) {
     for message in target.mutators.take_messages() {
         say(quiet, &format!("[!] {message}"));
     }
 }
 
-/// Says how a run ended, unless it was well.
+/// Reports the end of a run, unless it is normal.
 pub(super) fn report(exit: ExitKind, input: Option<&Path>, quiet: bool) {
     let what = match exit {
         ExitKind::Ok => return,
@@ -409,11 +407,11 @@ pub(super) fn report(exit: ExitKind, input: Option<&Path>, quiet: bool) {
     say(quiet, &format!("[!] The target {what}{input}"));
 }
 
-/// Writes a result to a file, or to stdout.
+/// Writes a result to a file or stdout.
 pub(super) fn print(text: &[u8], file: Option<&Path>) -> Result<(), Failure> {
     let Some(path) = file else {
         return match io::stdout().lock().write_all(text) {
-            // A reader that has seen enough is no failure.
+            // A closed pipe is not an error.
             Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
                 Err(cannot_write(Path::new("stdout"), &error))
             }

@@ -1,5 +1,4 @@
-//! What the tools share that follow a target from block to block: how it is opened, and what is said when
-//! it could not be followed to its end.
+//! Shared parts of the tools that trace a target block by block: the start, and the message if tracing stops early.
 
 use std::time::Duration;
 
@@ -11,22 +10,22 @@ use crate::exec::choice::Choice;
 use crate::exec::trace::{MOST_STEPS, Run, Tracer};
 use crate::sys::breakpoints::{Given, MOST_THREADS};
 
-/// Timeout of a run without `-t`; it has to end: every block of it costs time.
+/// Timeout of a run without `-t`. It must be finite, because every block costs time.
 const TIMEOUT: Duration = Duration::from_secs(10);
-/// Below this a timeout is refused.
+/// Minimum timeout.
 const MIN_TIMEOUT_MS: u64 = 10;
 
-/// A target to follow.
+/// A target to trace.
 pub(super) struct Traced {
     pub(super) tracer: Tracer,
     pub(super) timeout: Duration,
-    /// The program is instrumented, and none of its runs so far was without a table of counters.
+    /// True while the program is instrumented and every run so far had a table of counters.
     pub(super) has_table: bool,
 }
 
 impl Traced {
-    /// `choose`: which files, when it is known whether the program is instrumented. `most`: how often a block
-    /// is recorded.
+    /// `choose` selects the files once it is known whether the program is instrumented. `most` limits the recorded
+    /// executions of a block.
     pub(super) fn open(
         args: &TargetArgs,
         scratch: &Scratch,
@@ -42,7 +41,7 @@ impl Traced {
         Ok(Self { tracer, timeout, has_table: instrumented })
     }
 
-    /// One run. What prevents any use of it is a failure; see [`Traced::shortcoming`] for the rest.
+    /// Runs an input. Fails if the result is unusable; see [`Traced::shortcoming`] for partial results.
     pub(super) fn run(&mut self, input: &[u8]) -> Result<Run, Failure> {
         let run = self.run_once(input)?;
         if !self.tracer.is_blind() {
@@ -51,7 +50,7 @@ impl Traced {
         if *self.tracer.choice() != Choice::Counted {
             return Err(self.nothing_known());
         }
-        // AFL's compilers leave no table of counters: the code is decoded as that of any other program.
+        // AFL's compilers create no table of counters: the code is decoded as for any other program.
         self.has_table = false;
         self.tracer.choose(Choice::Own);
         let run = self.run_once(input)?;
@@ -77,7 +76,7 @@ impl Traced {
         )
     }
 
-    /// Why not all of a run was seen.
+    /// The reason why a run was traced incompletely.
     pub(super) fn shortcoming(&self, run: &Run) -> Option<Failure> {
         let failure = match run.ended.given_up {
             Some(Given::Threads) => Failure::new(
@@ -98,7 +97,7 @@ impl Traced {
     }
 }
 
-/// Of `--modules`.
+/// Parses `--modules`.
 pub(super) fn choice(list: Option<&str>, otherwise: Choice) -> Choice {
     list.map_or(otherwise, Choice::parse)
 }

@@ -1,4 +1,4 @@
-//! `ffuzz tracer`: what one input executes, block by block, and where two inputs diverge.
+//! `ffuzz tracer`: shows the blocks that an input executes, and where two inputs diverge.
 
 mod args;
 mod diff;
@@ -25,7 +25,7 @@ use crate::exec::choice::Choice;
 use crate::exec::trace::Run;
 use crate::sys::stdio;
 
-/// Its options, for the manual.
+/// The command's options, for its manual page.
 pub(super) fn manual() -> clap::Command {
     <Args as clap::CommandFactory>::command()
 }
@@ -72,7 +72,7 @@ fn trace(args: &Args, mut target: Traced, environment: &Environment) -> Result<E
     shortcoming.map_or(Ok(ExitCode::SUCCESS), Err)
 }
 
-/// The input's file, or stdin unless that is a terminal.
+/// Reads the input's file, or stdin unless that is a terminal.
 fn read(path: Option<&Path>) -> Result<Vec<u8>, Failure> {
     let mut input = Vec::new();
     match path {
@@ -91,17 +91,17 @@ fn read(path: Option<&Path>) -> Result<Vec<u8>, Failure> {
     Ok(input)
 }
 
-/// What only the target's own counters and maps tell.
+/// Results from the target's own counters and maps.
 #[derive(Default)]
 struct Observed {
     modules: Vec<Module>,
-    /// Counters.
+    /// Edge counters.
     edges: Vec<u8>,
     keys: Vec<(u32, u32)>,
     names: KeyNames,
 }
 
-/// A run as showmap and showdsf make it. What is seen of it is an addition: the trace stands without.
+/// Runs the input as showmap and showdsf do. The result is optional; the trace is valid without it.
 fn observe(args: &Args, environment: &Environment, input: &[u8], timeout: Duration) -> Observed {
     let scratch = Scratch::new("tracer", None);
     let observed = || -> Result<Observed, Failure> {

@@ -1,4 +1,4 @@
-//! `ffuzz triage`: crash files become bugs, each with its stack, its report and a small input.
+//! `ffuzz triage`: groups crash files into bugs, each with its stack, its report and a small input.
 
 mod args;
 mod prepare;
@@ -18,10 +18,10 @@ use crate::crashes::crash::Output;
 use crate::crashes::forms;
 use crate::crashes::triage::{self, FOLDER, FollowCallbacks, TriageError};
 
-/// For bugs that wait to be delivered; what is left is delivered by the next triage.
+/// Time limit to deliver pending reports; the next triage delivers the rest.
 const DELIVERY: Duration = Duration::from_secs(60);
 
-/// Its options, for the manual.
+/// The command's options, for its manual page.
 pub(super) fn manual() -> clap::Command {
     <Args as clap::CommandFactory>::command()
 }
@@ -41,8 +41,7 @@ impl From<TriageError> for Failure {
     }
 }
 
-/// A command line as it is, run once with this standard input: what it says if it crashes, in words that
-/// people and servers can read.
+/// Runs a command line once with this standard input; on a crash, returns the report in a form for users and servers.
 pub(super) fn once(
     program: &str,
     command: Vec<OsString>,
@@ -96,7 +95,7 @@ fn triage(args: &Args, environment: &Environment) -> Result<ExitCode, Failure> {
     Ok(error_code.filter(|_| !report.bugs.is_empty()).map_or(printed, ExitCode::from))
 }
 
-/// `--follow`.
+/// Runs `--follow`.
 fn follow(args: &Args, environment: &Environment) -> Result<ExitCode, Failure> {
     let (sources, root) = args.places()?;
     let mut records = args.records()?;

@@ -1,5 +1,5 @@
-//! `ffuzz watch`: the screen of a campaign, from its folder: of one that runs in another process, of one that has ended,
-//! and of afl-fuzz.
+//! `ffuzz watch`: shows the screen of a campaign from its folder. The campaign may run in another process, have ended,
+//! or belong to afl-fuzz.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -20,7 +20,7 @@ use crate::fleet::follow::Follow;
 use crate::sys::stop::Stop;
 use crate::ui;
 
-/// Between two looks at signals and keys.
+/// Time between two checks for signals and keys.
 const LOOK: Duration = Duration::from_millis(50);
 
 #[derive(Debug, Parser)]
@@ -42,7 +42,7 @@ struct Args {
     folder: PathBuf,
 }
 
-/// Its options, for the manual.
+/// The command's options, for its manual page.
 pub(super) fn manual() -> clap::Command {
     <Args as clap::CommandFactory>::command()
 }
@@ -80,7 +80,7 @@ pub(super) fn run(program: &str, words: Vec<OsString>) -> Result<ExitCode, Failu
                 _ => bus.send(&event),
             }
         }
-        // A screen stays until it is closed.
+        // A screen stays open until the user closes it.
         if !is_running && !ui::is_screen(mode) {
             break;
         }

@@ -1,5 +1,4 @@
-//! `ffuzz-whatsup`: the state of all instances below an output folder, as `afl-whatsup` shows it, and
-//! as JSON.
+//! `ffuzz-whatsup`: the state of all instances below an output folder, in the format of `afl-whatsup` or as JSON.
 
 mod view;
 
@@ -41,7 +40,7 @@ struct Args {
     folder: PathBuf,
 }
 
-/// Its options, for the manual.
+/// The command's options, for its manual page.
 pub(super) fn manual() -> clap::Command {
     <Args as clap::CommandFactory>::command()
 }

@@ -1,9 +1,8 @@
-//! libFuzzer's merge control file: the inputs of a merge and the results of those that were run.
+//! libFuzzer's merge control file: the inputs of a merge and the results of the inputs run so far.
 //!
-//! The number of inputs, how many of them the first corpus has, a path a line, then for each input in
-//! this order `STARTED index size`, `FT index feature…` and `COV index edge…`. An input without `FT` has
-//! failed. Features are the tuples of this build of the target, so the second line also has a fingerprint,
-//! which libFuzzer skips when it reads the file.
+//! Format: the number of inputs, the number of inputs in the first corpus, one path per line, then for each input in
+//! order `STARTED index size`, `FT index feature…` and `COV index edge…`. An input without `FT` has failed. Features
+//! are tuples of this build of the target, so the second line also has a fingerprint, which libFuzzer skips.
 
 use std::collections::HashMap;
 use std::ffi::OsStr;
@@ -23,37 +22,37 @@ use crate::engine::executor::ExitKind;
 use crate::engine::minimize::cover::Trace;
 use crate::sys::file::{self, Locked, settled};
 
-/// The longest time between two flushes to the disk.
+/// Maximum time between two flushes to the disk.
 const SYNC: Duration = Duration::from_secs(1);
-/// Marks a feature that is the value of a domain key.
+/// Flag of a feature that is the value of a domain key.
 const KEY: u64 = 1 << 63;
 
-/// The control file of a merge that is running.
+/// The control file of a running merge.
 #[derive(Debug)]
 pub struct ControlFile {
     path: PathBuf,
     file: Locked,
-    /// The replaced file: whoever opened it before still sees that it is in use.
+    /// The replaced file: its lock tells processes that have it open that it is in use.
     _replaced: Option<Locked>,
-    /// Number of bytes before the results.
+    /// Length of the header in bytes.
     header: u64,
     sizes: Vec<u64>,
-    /// The lines of each input that was run.
+    /// Lines of each finished input.
     results: Vec<Option<String>>,
-    /// The first input whose lines are not in the file: they are written in order.
+    /// First input whose lines are not written yet; lines are written in order.
     next: usize,
     synced: Instant,
 }
 
-/// The content of a control file.
+/// Contents of a control file.
 #[derive(Debug, Default, PartialEq)]
 struct Content {
     paths: Vec<PathBuf>,
     known: usize,
-    /// None: another program has written it.
+    /// None if another program wrote the file.
     fingerprint: Option<u64>,
     results: Vec<InputResult>,
-    /// Number of bytes up to the last complete result.
+    /// Number of bytes up to the end of the last complete result.
     complete: usize,
 }
 
@@ -61,23 +60,23 @@ struct Content {
 #[derive(Clone, Debug, PartialEq)]
 struct InputResult {
     size: u64,
-    /// None: the input has failed.
+    /// None: the input failed.
     features: Option<Vec<u64>>,
 }
 
 /// Results of an earlier merge.
 #[derive(Debug, Default)]
 pub struct Earlier {
-    /// Positions of the inputs that have to be run.
+    /// Positions of the inputs that remain to be run.
     pub(super) left: Vec<usize>,
     pub(super) runs: Vec<Run>,
-    /// The file has results of no use: of another build, or of inputs that are gone or have changed.
+    /// True if the file's results are unusable: the build differs, or inputs are missing or have changed.
     pub is_discarded: bool,
 }
 
 impl ControlFile {
-    /// Creates the file, or takes over the results that it has for these inputs. `settings`: a fingerprint of
-    /// everything else that decides what the traces are.
+    /// Creates the file, or loads its results for these inputs. `settings` is a fingerprint of everything else that
+    /// affects traces.
     pub fn open(path: &Path, inputs: &Inputs, settings: u64) -> Result<(Self, Earlier), CminError> {
         let failed = |error| CminError::write(path, error);
         if let Some(name) = inputs.paths.iter().find(|path| has_line_break(path)) {
@@ -131,7 +130,7 @@ impl ControlFile {
         Ok((control, Earlier { left, runs, is_discarded: !is_usable }))
     }
 
-    /// Adds the results of these inputs; an input without a run shows nothing new.
+    /// Adds the results of `inputs`; an input without a run shows nothing new.
     pub(super) fn append(&mut self, inputs: &[usize], runs: &[Run]) -> Result<(), CminError> {
         for input in inputs {
             let run = runs.iter().find(|run| run.input == *input);
@@ -165,7 +164,7 @@ impl ControlFile {
         Ok(())
     }
 
-    /// Flushes the results of a merge that is complete.
+    /// Flushes the results of a complete merge.
     pub(super) fn finish(self) -> Result<(), CminError> {
         settled(self.file.sync_data()).map_err(|error| CminError::write(&self.path, error))
     }
@@ -185,7 +184,7 @@ fn head(inputs: &Inputs, settings: u64) -> Vec<u8> {
     head
 }
 
-/// The file, locked, and its content, if there is one.
+/// Opens and locks an existing file, and reads its content.
 fn existing(path: &Path) -> Result<(Option<Locked>, Vec<u8>), CminError> {
     let failed = |error| CminError::write(path, error);
     if fs::metadata(path).is_ok_and(|data| !data.is_file()) {
@@ -205,7 +204,7 @@ fn existing(path: &Path) -> Result<(Option<Locked>, Vec<u8>), CminError> {
     Ok((Some(file), text))
 }
 
-/// A new file with this beginning, in the place of what is there.
+/// Creates a new file with this header and replaces the existing one.
 fn fresh(path: &Path, head: &[u8]) -> Result<Locked, CminError> {
     let failed = |error| CminError::write(path, error);
     output::replace_user_file(path, head).map_err(CminError::Control)?;
@@ -214,8 +213,8 @@ fn fresh(path: &Path, head: &[u8]) -> Result<Locked, CminError> {
     Locked::new(file, false).map_err(failed)
 }
 
-/// The results that the file has, by the positions of these inputs. None: an input that the results rely on is
-/// gone or has changed.
+/// Converts the file's results to positions of these inputs. None if an input that the results depend on is missing or
+/// has changed.
 fn results_for(inputs: &Inputs, content: &Content) -> Option<Vec<Option<InputResult>>> {
     let mut results = vec![None; inputs.paths.len()];
     let positions: HashMap<&Path, usize> =
@@ -240,13 +239,13 @@ fn run(input: usize, result: &InputResult) -> Run {
     }
     let exit = match result.features {
         Some(_) => ExitKind::Ok,
-        // The signal is not in the file.
+        // The file does not contain the signal.
         None => ExitKind::Crash { signal: 0 },
     };
     Run { input, exit, trace }
 }
 
-/// The lines of an input; without a run it shows nothing new.
+/// Formats the lines of an input; without a run it shows nothing new.
 fn lines_of(input: usize, size: u64, run: Option<&Run>) -> String {
     let mut lines = format!("STARTED {input} {size}\n");
     if run.is_some_and(|run| run.exit != ExitKind::Ok) {
@@ -268,7 +267,7 @@ fn lines_of(input: usize, size: u64, run: Option<&Run>) -> String {
     lines
 }
 
-/// None: it is no control file. A result that was not written completely is left out.
+/// Parses a control file; None if it is none. Drops an incomplete result at the end.
 fn parse(text: &[u8]) -> Option<Content> {
     let mut lines = text.split_inclusive(|byte| *byte == b'\n');
     let mut complete = 0;
@@ -301,8 +300,7 @@ fn parse(text: &[u8]) -> Option<Content> {
 }
 
 impl Content {
-    /// Takes a line of results. `started`: the last input without a complete result. None: the line does not
-    /// belong here.
+    /// Parses a result line. `started` is the last input without a complete result. None if the line is out of place.
     fn read(
         &mut self,
         line: &[u8],
@@ -373,7 +371,7 @@ mod tests {
             let content = parse(&TEXT.as_bytes()[..end]).unwrap();
             let expected = match end {
                 _ if end < TEXT.find("STARTED 1").unwrap() => 0,
-                // Only the next line shows that an input has failed.
+                // A failed input is only detected at the next line.
                 _ if end < TEXT.find("FT 2").unwrap() => 1,
                 _ => 2,
             };

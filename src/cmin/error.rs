@@ -1,4 +1,4 @@
-//! What ends a minimization before its end.
+//! Errors that end a minimization early.
 
 use std::io;
 use std::path::{Path, PathBuf};

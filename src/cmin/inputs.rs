@@ -1,4 +1,4 @@
-//! The inputs that are to be minimized, the smallest first.
+//! The inputs of a minimization, smallest first.
 
 use std::ffi::OsString;
 use std::fs;
@@ -10,20 +10,20 @@ use super::CminError;
 use super::watch::FoundFile;
 use crate::disk::inputs::{self, InputError};
 
-/// All files of some folders that are not empty.
+/// All non-empty files of some folders.
 #[derive(Debug)]
 pub struct Inputs {
     pub folders: Vec<PathBuf>,
-    /// In the order of preference.
+    /// Paths in the order of preference.
     pub paths: Vec<PathBuf>,
-    /// Those of the results, in the same order; a merge names them by their hashes.
+    /// Names of the results, in the same order; a merge names results by hash.
     pub(super) names: Vec<OsString>,
-    /// The target gets only the first part of these.
+    /// Files of which the target gets only the first part.
     pub too_large: Vec<PathBuf>,
-    /// The first ones count as kept.
+    /// Number of inputs at the front that are already kept.
     pub known: usize,
     pub(super) sizes: Vec<u64>,
-    /// Of names, sizes and times.
+    /// Hash of names, sizes and modification times.
     fingerprint: u64,
 }
 
@@ -35,7 +35,8 @@ struct InputFile {
 }
 
 impl Inputs {
-    /// Of the queues of instance folders, or of the folders themselves; `output` may not lie in it.
+    /// Finds the files in the queues of instance folders, or in the folders themselves. Fails if `output` is inside one
+    /// of them.
     pub fn find(folders: &[PathBuf], output: &Path) -> Result<Self, CminError> {
         let folders = Self::folders(folders, output)?;
         let mut paths = Vec::new();
@@ -51,12 +52,12 @@ impl Inputs {
         Ok(inputs)
     }
 
-    /// The folders that are watched for inputs, as for [`Inputs::find`].
+    /// The folders to watch for inputs, as for [`Inputs::find`].
     pub fn folders(folders: &[PathBuf], output: &Path) -> Result<Vec<PathBuf>, CminError> {
         folders.iter().map(|folder| queue_of(folder, output)).collect()
     }
 
-    /// Files that are kept already, and those that are found in watched folders.
+    /// Combines files that are already kept with files found in watched folders.
     pub(super) fn to_watch(kept: Vec<PathBuf>, found: Vec<FoundFile>) -> Result<Self, CminError> {
         let mut inputs = in_order(kept)?;
         let known = inputs.len();
@@ -67,7 +68,7 @@ impl Inputs {
         Ok(Self::of(Vec::new(), inputs, known))
     }
 
-    /// The files of a corpus, which are kept, and those that may be added to it.
+    /// Combines the files of a corpus, which are kept, with candidates to add.
     pub fn to_merge(corpus: Vec<PathBuf>, others: Vec<PathBuf>) -> Result<Self, CminError> {
         let mut inputs = in_order(corpus)?;
         let known = inputs.len();
@@ -88,8 +89,8 @@ impl Inputs {
         Self { folders, paths, names: Vec::new(), too_large, known, sizes, fingerprint }
     }
 
-    /// `settings`: of everything else that decides what the traces are. Only with the same result are
-    /// old ones taken over.
+    /// Fingerprint of the inputs and of `settings`, which covers everything else that affects traces. Old traces are
+    /// only valid with an equal fingerprint.
     pub(super) fn fingerprint(&self, settings: u64) -> u64 {
         let mut hasher = DefaultHasher::new();
         (self.fingerprint, settings).hash(&mut hasher);
@@ -97,7 +98,7 @@ impl Inputs {
     }
 }
 
-/// Those that are not empty, the smallest first.
+/// The non-empty files, smallest first.
 fn in_order(paths: Vec<PathBuf>) -> Result<Vec<InputFile>, CminError> {
     let mut inputs = Vec::with_capacity(paths.len());
     for path in paths {
@@ -112,9 +113,9 @@ fn in_order(paths: Vec<PathBuf>) -> Result<Vec<InputFile>, CminError> {
 }
 
 fn sort(inputs: &mut Vec<InputFile>) {
-    // By bytes: comparing the components of paths takes many times as long.
+    // Byte order: comparing path components is many times slower.
     inputs.sort_by(|a, b| (a.len, a.path.as_os_str()).cmp(&(b.len, b.path.as_os_str())));
-    // A folder may be named twice.
+    // The user may name a folder twice.
     inputs.dedup_by(|a, b| a.path == b.path);
 }
 
@@ -127,7 +128,7 @@ fn queue_of(folder: &Path, output: &Path) -> Result<PathBuf, CminError> {
     }
 }
 
-/// Whether `path` is the folder or below it. It need not exist.
+/// Returns true if `path` is `folder` or inside it. The path need not exist.
 #[must_use]
 pub fn is_inside(path: &Path, folder: &Path) -> bool {
     let real = |path: &Path| path.canonicalize().or_else(|_| std::path::absolute(path));

@@ -1,8 +1,7 @@
-//! The file `.cmin` of an output folder: what was traced so far. As long as it is there, the folder is
-//! not finished.
+//! The file `.cmin` of an output folder: the traces so far. While it exists, the folder is incomplete.
 //!
-//! A line with a fingerprint of inputs, target and options, then a record a chunk, each after its
-//! length and checksum: what a kill left half written is not believed.
+//! Format: a line with a fingerprint of inputs, target and options, then one record per chunk, each with its length and
+//! checksum. A record that a kill left incomplete fails the checksum and is discarded.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Seek, SeekFrom, Write};
@@ -16,22 +15,22 @@ use crate::engine::minimize::cover::Trace;
 use crate::sys::file::{Locked, settled};
 
 const NAME: &str = ".cmin";
-/// Words in front of a record: its length in words, and two of checksum.
+/// Words before a record: its length in words, and two of checksum.
 const HEAD: usize = 3;
-/// So long records may be in memory only.
+/// Maximum time that records may be in memory only.
 const SYNC: Duration = Duration::from_secs(1);
 
-/// An input that showed something, or did not end well.
+/// An input that showed something new, or did not end normally.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub(super) struct Run {
     /// Position in the list of inputs.
     pub(super) input: usize,
     pub(super) exit: ExitKind,
-    /// Empty if those before it showed all of it.
+    /// Empty if earlier inputs showed all of it.
     pub(super) trace: Trace,
 }
 
-/// A part of the list of inputs that was run.
+/// A finished part of the list of inputs.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub(super) struct Chunk {
     pub(super) number: usize,
@@ -41,15 +40,14 @@ pub(super) struct Chunk {
 pub(super) struct Journal {
     file: Locked,
     path: PathBuf,
-    /// Length of its first line.
+    /// Length of the first line.
     header: u64,
-    /// When the disk had all of it.
+    /// Time of the last flush.
     synced: Instant,
 }
 
 impl Journal {
-    /// Creates the folder and its file, or goes on with those of an earlier run; then the chunks that
-    /// it has are returned.
+    /// Creates the folder and its file, or resumes an earlier run and returns its chunks.
     pub(super) fn open(folder: &Path, fingerprint: u64) -> Result<(Self, Vec<Chunk>), CminError> {
         let path = folder.join(NAME);
         let failed = |error| CminError::write(folder, error);
@@ -72,7 +70,7 @@ impl Journal {
         if bytes.len() < header.len() && !bytes.starts_with(WATCHED) {
             self.cut(0)?;
             self.file.write_all(header.as_bytes()).map_err(failed)?;
-            // The name is data of the folder.
+            // The file name is data of the folder.
             settled(self.file.sync_data()).and_then(|()| sync_folder(folder)).map_err(failed)?;
             return Ok(Vec::new());
         }
@@ -84,7 +82,7 @@ impl Journal {
         Ok(chunks)
     }
 
-    /// Forgets what was traced.
+    /// Discards all traces.
     pub(super) fn clear(&mut self) -> Result<(), CminError> {
         self.cut(self.header)
     }
@@ -111,7 +109,8 @@ impl Journal {
         Ok(())
     }
 
-    /// The folder is complete, after a loss of power, too. `copies`: it holds more than links.
+    /// Marks the folder as complete and flushes it, so that it survives a loss of power. `copies`: the folder contains
+    /// more than links.
     pub(super) fn finish(self, copies: bool) -> Result<(), CminError> {
         let sync = if copies { sync_all } else { sync_folder };
         sync(self.folder()).map_err(|error| CminError::write(self.folder(), error))?;
@@ -126,7 +125,7 @@ fn open_locked(path: &Path, folder: &Path) -> Result<Locked, CminError> {
     Locked::new(file, false).map_err(|_| CminError::Busy(folder.to_owned()))
 }
 
-/// The file `.cmin` of a folder that `--watch` adds to: keeps other commands out. It holds no traces.
+/// The file `.cmin` of a folder that `--watch` adds to. It keeps other commands out and holds no traces.
 pub(super) struct WatchMark {
     _file: Locked,
     path: PathBuf,
@@ -136,7 +135,7 @@ pub(super) struct WatchMark {
 const WATCHED: &[u8] = b"ffuzz-cmin watch\n";
 
 impl WatchMark {
-    /// Creates the folder and the file. What a killed watch has left is taken over.
+    /// Creates the folder and the file. Takes over the mark of a killed watch.
     pub(super) fn set(folder: &Path) -> Result<Self, CminError> {
         let failed = |error| CminError::write(folder, error);
         fs::create_dir_all(folder).map_err(failed)?;
@@ -156,12 +155,12 @@ impl WatchMark {
     }
 }
 
-/// Everything of its file system: of many files that is faster than one after the other.
+/// Flushes the whole file system, which is faster than flushing many files one by one.
 pub(super) fn sync_all(folder: &Path) -> io::Result<()> {
     settled(nix::unistd::syncfs(File::open(folder)?).map_err(io::Error::from))
 }
 
-/// The names in it.
+/// Flushes the names in a folder.
 fn sync_folder(folder: &Path) -> io::Result<()> {
     settled(File::open(folder)?.sync_all())
 }
@@ -179,7 +178,7 @@ fn record(chunk: &Chunk) -> Vec<u8> {
     head.iter().chain(&words).flat_map(|word| word.to_le_bytes()).collect()
 }
 
-/// All whole records, and how many bytes they have.
+/// Parses all complete records; also returns their total length in bytes.
 fn parse(bytes: &[u8]) -> (Vec<Chunk>, usize) {
     let (quads, _) = bytes.as_chunks::<4>();
     let words: Vec<u32> = quads.iter().map(|quad| u32::from_le_bytes(*quad)).collect();
@@ -203,7 +202,7 @@ fn checksum(words: &[u32]) -> u64 {
     words.iter().fold(words.len() as u64, |sum, word| coverage::mix(sum ^ u64::from(*word)))
 }
 
-/// Words that are taken from the front.
+/// A reader that takes words from the front.
 struct RecordWords<'a>(&'a [u32]);
 
 impl<'a> RecordWords<'a> {
@@ -228,10 +227,10 @@ impl<'a> RecordWords<'a> {
     }
 }
 
-/// No signal has so large a number.
+/// Code of a lost run; larger than any signal number.
 const LOST: u32 = u32::MAX;
 
-/// An end as a number.
+/// Encodes an exit kind as a number.
 fn code(exit: ExitKind) -> u32 {
     match exit {
         ExitKind::Ok => 0,
@@ -293,7 +292,7 @@ mod tests {
             drop(journal);
             assert_eq!(opened(folder.path(), 7).1.last(), Some(&chunk(5)));
         }
-        // A changed byte is noticed.
+        // A changed byte is detected.
         let mut spoiled = whole.clone();
         spoiled[60] ^= 1;
         fs::write(folder.path().join(NAME), spoiled).unwrap();

@@ -1,9 +1,9 @@
-//! Corpus minimization: several targets trace all inputs, a set cover chooses the few that together show
-//! what all show, and these are put into the output folder.
+//! Corpus minimization: several targets trace all inputs, a set cover selects the few that together show everything,
+//! and these are saved to the output folder.
 //!
-//! What was traced is in a journal in the output folder, so an interrupted minimization goes on with it. A merge
-//! is the same with inputs that are kept already, and libFuzzer's control file instead of the journal.
-//! The choice itself is in [`crate::engine::minimize::cover`].
+//! A journal in the output folder records the traces, so an interrupted minimization resumes. A merge is a minimization
+//! with inputs that are already kept, and with libFuzzer's control file instead of the journal. The selection is in
+//! [`crate::engine::minimize::cover`].
 
 mod control;
 mod error;
@@ -34,12 +34,12 @@ use crate::exec::ReadyOptions;
 use crate::sys::affinity;
 use crate::sys::stop::Stop;
 
-/// Inputs that end in some way.
+/// Exit kinds of inputs that may be kept.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Accepted {
-    /// None may crash or take too long.
+    /// Only inputs that end normally; a crash or timeout is an error.
     Good,
-    /// Those that crash or take too long are in [`Choice::failing`].
+    /// Only inputs that end normally; crashes and timeouts are in [`Choice::failing`].
     Passing,
     Any,
     Crashes,
@@ -59,10 +59,10 @@ fn is_crash(exit: ExitKind) -> bool {
     matches!(exit, ExitKind::Crash { .. } | ExitKind::Oom)
 }
 
-/// How the results are named.
+/// Naming of the results.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Names {
-    /// As the inputs.
+    /// The names of the inputs.
     Own,
     /// `id:000000,orig:NAME`.
     Queue,
@@ -70,65 +70,66 @@ pub enum Names {
     QueueOfHashes,
 }
 
-/// What a minimization depends on, apart from its inputs and its targets.
+/// Options of a minimization, apart from its inputs and targets.
 #[derive(Clone, Debug)]
 pub struct CminOptions {
     pub output: PathBuf,
     pub accepted: Accepted,
-    /// Hit counts do not matter.
+    /// Ignore hit counts.
     pub edges_only: bool,
-    /// The traces are files in the output folder, in the form of `afl-showmap -Z`.
+    /// Save the traces to the output folder, in the format of `afl-showmap -Z`.
     pub keep_traces: bool,
-    /// Inputs that crash are put there, and do not end the minimization.
+    /// Save crashing inputs there instead of ending the minimization.
     pub crash_folder: Option<PathBuf>,
     pub names: Names,
-    /// Each of several workers stays on a core of its own.
+    /// Bind each worker to a core if there are several.
     pub bind: bool,
-    /// Of everything that decides what the target does.
+    /// Fingerprint of everything that affects the target's behavior.
     pub settings: u64,
 }
 
-/// Gets what happens while inputs are traced, from all workers.
+/// Receives progress from all workers while inputs are traced.
 pub trait TraceListener: Sync {
-    /// An input is read.
+    /// An input is being read.
     fn reads(&self, path: &Path) -> io::Result<()>;
-    /// This number of further inputs is traced.
+    /// Further inputs were traced.
     fn traced(&self, inputs: usize);
-    /// All inputs are traced again: runs by snapshot differed from those by fork.
+    /// All inputs are traced again: snapshot runs differed from fork runs.
     fn starts_over(&self);
-    /// What mutators did wrong.
+    /// Mutators misbehaved.
     fn warns(&self, text: &str);
 }
 
-/// A minimization that can begin, or go on.
+/// A minimization that is ready to start or resume.
 pub struct Minimization<'a> {
     options: &'a CminOptions,
     inputs: &'a Inputs,
     targets: Vec<ReadyOptions>,
     shared: SharedWork<'a>,
-    /// Inputs that an earlier run has traced.
+    /// Number of inputs that an earlier run has traced.
     pub traced_before: usize,
 }
 
-/// The inputs to keep, and the numbers of what they cover.
+/// The inputs to keep, and what they cover.
 pub struct Choice {
-    /// Positions among the inputs, ascending.
+    /// Positions of the kept inputs, ascending.
     pub kept: Vec<usize>,
     pub tuples: usize,
-    /// None if the target has no domains.
+    /// Number of covered domain keys; None if the target has no domains.
     pub keys: Option<usize>,
     pub edges: usize,
-    /// The parts of `tuples` and `edges` that inputs cover that are kept already.
+    /// Tuples covered by inputs that were already kept; part of `tuples`.
     pub known_tuples: usize,
+    /// Edges covered by inputs that were already kept; part of `edges`.
     pub known_edges: usize,
-    /// Positions of those that are not accepted and do not end the minimization.
+    /// Positions of inputs that are not accepted but do not end the minimization.
     pub failing: Vec<(usize, ExitKind)>,
-    /// All other runs that showed something.
+    /// All other runs that showed something new.
     runs: Vec<Run>,
     record: Record,
 }
 
-/// Where traces are noted, so that an interrupted minimization resumes.
+/// Store of traces, which an interrupted minimization resumes from.
 enum Record {
     Journal(Journal),
     Control(ControlFile),
@@ -136,7 +137,7 @@ enum Record {
 }
 
 impl Record {
-    /// Adds a chunk, which has these inputs.
+    /// Appends a chunk that consists of `inputs`.
     fn append(&mut self, chunk: &Chunk, inputs: &[usize]) -> Result<(), CminError> {
         match self {
             Self::Journal(journal) => journal.append(chunk),
@@ -153,7 +154,7 @@ impl Record {
         }
     }
 
-    /// The result is saved. `copies`: the output folder holds more than links.
+    /// Marks the result as saved. `copies`: the output folder contains more than links.
     fn finish(self, copies: bool) -> Result<(), CminError> {
         match self {
             Self::Journal(journal) => journal.finish(copies),
@@ -164,19 +165,19 @@ impl Record {
 }
 
 impl<'a> Minimization<'a> {
-    /// Checks the first target, then creates the output folder or takes over what an interrupted run has
-    /// left there. Each of the targets is a worker's, as long as there is work for it.
+    /// Checks the first target, then creates the output folder or resumes an interrupted run. Each worker uses one
+    /// target, as long as there is work.
     pub fn open(
         options: &'a CminOptions,
         inputs: &'a Inputs,
         mut targets: Vec<ReadyOptions>,
         listener: &'a dyn TraceListener,
     ) -> Result<Self, CminError> {
-        // A trace that is kept has to be that of a process of its own.
+        // Saved traces must come from fresh processes.
         for target in &mut targets {
             target.target.snapshots &= !options.keep_traces;
         }
-        // The target is checked before anything is created.
+        // Check the target before creating anything.
         let alone = targets[0].prepare()?.has_hooks();
         let (journal, chunks) =
             Journal::open(&options.output, inputs.fingerprint(options.settings))?;
@@ -185,13 +186,13 @@ impl<'a> Minimization<'a> {
         shared.traces = trace_folder(options)?.map(|folder| (folder, inputs.names.as_slice()));
         let done = shared.take_over(chunks);
         let left = (shared.finished.len() - done).max(1);
-        // Mutators are not made for several threads.
+        // Mutators are not thread-safe.
         targets.truncate(if alone { 1 } else { left });
         let traced_before = (done * CHUNK).min(inputs.paths.len());
         Ok(Self { options, inputs, targets, shared, traced_before })
     }
 
-    /// A merge: the known inputs are kept and count first. What `control` has of an earlier merge is not traced
+    /// Prepares a merge: the known inputs are kept and count first. Inputs with results in `control` are not traced
     /// again.
     pub fn merge(
         options: &'a CminOptions,
@@ -206,7 +207,7 @@ impl<'a> Minimization<'a> {
             None => (Record::Nowhere, (0..inputs.paths.len()).collect(), Vec::new()),
         };
         let traced_before = inputs.paths.len() - order.len();
-        // Later ones must not make an earlier input look uninteresting, above all one that is kept.
+        // A later input must not make an earlier one look uninteresting, above all a kept one.
         let first = order.first().copied().unwrap_or(usize::MAX);
         let mut shared = SharedWork::new(inputs, order, record, listener);
         targets.truncate(if alone { 1 } else { shared.finished.len().max(1) });
@@ -215,19 +216,19 @@ impl<'a> Minimization<'a> {
         Ok(Self { options, inputs, targets, shared, traced_before })
     }
 
-    /// A request to stop ends the tracing early, and an input that cannot be read is named and left out.
+    /// Lets `stop` end the tracing early; unreadable inputs are then reported and skipped.
     fn until(mut self, stop: &Stop) -> Self {
         self.shared.stop = Some(stop.clone());
         self
     }
 
-    /// How many targets run at the same time.
+    /// Number of targets that run at the same time.
     #[must_use]
     pub fn workers(&self) -> usize {
         self.targets.len()
     }
 
-    /// Traces all inputs and chooses those to keep. `beyond` answers with the part of a run's trace that counts.
+    /// Traces all inputs and chooses those to keep. `beyond` returns the part of a run's trace that counts.
     pub fn choose(
         mut self,
         mut beyond: impl FnMut(ExitKind, &Trace, &[Domain]) -> Trace,
@@ -274,7 +275,7 @@ impl<'a> Minimization<'a> {
 }
 
 impl Choice {
-    /// Puts the inputs into the output folder, which is complete then.
+    /// Saves the kept inputs, which completes the output folder.
     pub fn save(self, options: &CminOptions, inputs: &Inputs) -> Result<(), CminError> {
         if let Some(folder) = &options.crash_folder {
             for (crash, _) in self.failing {
@@ -302,7 +303,7 @@ impl Choice {
     }
 }
 
-/// Cores that workers are bound to, one each; unbound ones stand for themselves.
+/// One core per worker; None for each if workers are not bound.
 fn cores(bind: bool) -> Vec<Option<usize>> {
     affinity::allowed().into_iter().map(|core| Some(core).filter(|_| bind)).collect()
 }
@@ -316,7 +317,7 @@ fn trace_folder(options: &CminOptions) -> Result<Option<PathBuf>, CminError> {
     Ok(Some(folder))
 }
 
-/// Inputs that crash or take too long end it, as in AFL, unless the user says what to do with them.
+/// Fails if inputs crash or time out, as in AFL, unless the user accepts them.
 fn refuse_bad(runs: &[Run], paths: &[PathBuf]) -> Result<(), CminError> {
     let all = |wanted: fn(ExitKind) -> bool| {
         let found: Vec<usize> =
@@ -333,13 +334,13 @@ fn refuse_bad(runs: &[Run], paths: &[PathBuf]) -> Result<(), CminError> {
     }
 }
 
-/// A warning about a file of which the target gets a part only.
+/// Warning about a file of which the target gets only the first part.
 #[must_use]
 pub fn too_large(path: &Path) -> String {
     format!("{} is larger than 1 MiB: the target gets the first MiB", path.display())
 }
 
-/// A trace as `afl-cmin` reads it from its showmap: a line for each counter that is not 0.
+/// Formats a trace for `afl-cmin`: one line per non-zero counter.
 pub fn trace_lines(edges: &[u8], value: impl Fn(u8) -> u8) -> String {
     let hit = edges.iter().enumerate().filter(|(_, count)| **count != 0);
     hit.map(|(index, count)| format!("{}{index}\n", value(*count))).collect()
@@ -368,7 +369,7 @@ impl<'a> SharedWork<'a> {
         }
     }
 
-    /// What an earlier run has done need not be done again; returns how many chunks that are.
+    /// Takes over the chunks of an earlier run; returns the number of finished chunks.
     fn take_over(&mut self, chunks: Vec<Chunk>) -> usize {
         let mut runs: Vec<Run> = Vec::new();
         for chunk in chunks {
@@ -386,7 +387,7 @@ impl<'a> SharedWork<'a> {
         done
     }
 
-    /// All workers, until no chunk is left.
+    /// Runs all workers until no chunk is left.
     fn run(&self, targets: &[ReadyOptions], cores: &[Option<usize>]) -> Result<(), CminError> {
         let cores = cores.iter().copied().cycle();
         std::thread::scope(|scope| {

@@ -1,4 +1,4 @@
-//! Puts the kept inputs into the output folder: linked where that works, else copied.
+//! Saves kept inputs to the output folder, as links if possible, otherwise as copies.
 
 use std::ffi::{OsStr, OsString};
 use std::fs;
@@ -11,11 +11,11 @@ use sha1::{Digest, Sha1};
 use super::CminError;
 use crate::disk::inputs::InputError;
 
-/// Name of a copy that is not complete.
+/// Name of an incomplete copy.
 const TEMPORARY: &str = ".cmin.new";
 
-/// `input` under `name`; what an interrupted run left there is taken over. True if it is a copy, which
-/// the disk may not have yet.
+/// Saves `input` as `name`; reuses what an interrupted run left. Returns true for a copy, which may not be on the disk
+/// yet.
 pub(super) fn save(input: &Path, folder: &Path, name: &OsStr) -> Result<bool, CminError> {
     let goal = folder.join(name);
     let linked = match input.is_symlink() {
@@ -40,14 +40,14 @@ pub(super) fn save(input: &Path, folder: &Path, name: &OsStr) -> Result<bool, Cm
     })
 }
 
-/// The same under the SHA-1 hash of its content; what is there already has the same content.
+/// As [`save`], named by the SHA-1 hash of the content; an existing file has the same content.
 pub(super) fn save_by_hash(input: &Path, folder: &Path) -> Result<(), CminError> {
     fs::create_dir_all(folder).map_err(|error| CminError::write(folder, error))?;
     let name = hash(input)?;
     save(input, folder, name.as_ref()).map(|_| ())
 }
 
-/// Of the content, in hexadecimal digits.
+/// SHA-1 hash of the content in hexadecimal digits.
 pub fn hash(input: &Path) -> Result<String, CminError> {
     let content = fs::read(input).map_err(|error| InputError::file(input, error))?;
     Ok(hash_of(&content))
@@ -57,7 +57,7 @@ pub(super) fn hash_of(content: &[u8]) -> String {
     Sha1::digest(content).iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// Writes a file of this content whole or not at all.
+/// Writes a file atomically.
 pub(super) fn write(content: &[u8], folder: &Path, name: &OsStr) -> Result<(), CminError> {
     let (temporary, goal) = (folder.join(TEMPORARY), folder.join(name));
     let written = fs::write(&temporary, content).and_then(|()| fs::rename(&temporary, &goal));
@@ -67,7 +67,7 @@ pub(super) fn write(content: &[u8], folder: &Path, name: &OsStr) -> Result<(), C
     })
 }
 
-/// The same under the SHA-1 hash of the content, unless that is there.
+/// As [`write()`], named by the SHA-1 hash of the content; an existing file is kept.
 pub(super) fn write_by_hash(content: &[u8], folder: &Path) -> Result<(), CminError> {
     fs::create_dir_all(folder).map_err(|error| CminError::write(folder, error))?;
     let name = hash_of(content);

@@ -1,7 +1,7 @@
-//! `--watch`: a first pass over all inputs, then inputs that appear later are run as they come.
+//! `--watch`: a first pass over all inputs, then runs inputs as they appear.
 //!
-//! What the output folder holds counts as known, as in a merge, so a second start resumes without a journal. Files
-//! are copied, never linked: an input that is rewritten in place must not change the one that is kept.
+//! The content of the output folder counts as known, as in a merge, so a restart needs no journal. Files are copied,
+//! never linked: rewriting an input in place must not change the kept one.
 
 mod folders;
 mod keeper;
@@ -27,30 +27,30 @@ use crate::engine::mutate::Candidate;
 use crate::exec::ReadyOptions;
 use crate::sys::stop::Stop;
 
-/// The shortest time between two looks at the folders.
+/// Minimum time between two scans of the folders.
 const PAUSE: Duration = Duration::from_secs(1);
-/// Each of the two kinds of looks takes at most one part in so many of a core's time.
+/// Each of the two kinds of scans takes at most 1/`SHARE` of a core's time.
 const SHARE: u32 = 20;
-/// Between two looks whether to end.
+/// Time between two checks for a stop request.
 const LOOK: Duration = Duration::from_millis(50);
 
-/// Gets what happens while folders are watched.
+/// Receives progress while folders are watched.
 pub trait WatchListener: TraceListener {
-    /// The first pass begins: `known` of the files are kept already.
+    /// The first pass begins: `known` of the `files` are already kept.
     fn begins(&self, files: usize, known: usize, targets: usize);
     /// The first pass is over.
     fn waits(&self);
-    /// An input is in the output folder now, under this name.
+    /// An input was saved to the output folder as `name`.
     fn keeps(&self, input: &Path, name: &OsStr);
-    /// An input crashes or takes too long, and is not kept.
+    /// An input crashes or times out, and is not kept.
     fn fails(&self, input: &Path, exit: ExitKind);
 }
 
 /// Returns the part of a run's trace that counts.
 pub(super) type Beyond<'a> = dyn FnMut(ExitKind, &Trace, &[Domain]) -> Trace + 'a;
 
-/// Keeps what appears in `folders` and reaches something new, until `stop` is requested. Returns the number of
-/// inputs that were kept.
+/// Keeps inputs that appear in `folders` and reach something new, until `stop` is requested. Returns the number of
+/// inputs kept.
 pub fn watch(
     options: &CminOptions,
     folders: Vec<PathBuf>,
@@ -68,7 +68,7 @@ pub fn watch(
     let inputs = Inputs::to_watch(known, found)?;
     inputs.too_large.iter().for_each(|path| listener.warns(&too_large(path)));
     let mut target = targets[0].clone();
-    // The target is checked before anything is created.
+    // Check the target before creating anything.
     let first_pass = Minimization::merge(options, &inputs, targets, listener, None)?.until(stop);
     let mark = WatchMark::set(&options.output)?;
     listener.begins(inputs.paths.len(), inputs.known, first_pass.workers());
@@ -98,10 +98,10 @@ pub fn watch(
     }
     keeper.sync()?;
     if !is_complete {
-        // A file that has gone or changed has made others look uninteresting.
+        // A missing or changed file may have made others look uninteresting.
         watched.forget();
     }
-    // Nobody repeats all runs if one by snapshot turns out to differ.
+    // Runs here are not repeated if a snapshot run turns out to differ.
     target.target.snapshots = false;
     let tracer = match stop.asked() {
         true => None,
@@ -128,7 +128,7 @@ pub fn watch(
     Ok(keeper.saved())
 }
 
-/// Turns an input that cannot be read, for example because it is gone, into a warning.
+/// Turns the error of an unreadable input, for example a deleted one, into a warning.
 fn warn_of_unreadable<T>(
     result: Result<T, CminError>,
     listener: &dyn WatchListener,
@@ -147,11 +147,11 @@ pub(super) fn skipped(error: &InputError) -> String {
     format!("{error}; skipped")
 }
 
-/// The time after the first pass.
+/// State after the first pass.
 struct Session<'a, 'b> {
     options: &'a CminOptions,
     tracer: Tracer,
-    /// What the kept inputs reach.
+    /// Everything that the kept inputs reach.
     reached: KnownTraces,
     keeper: Keeper<'a>,
     listener: &'a dyn WatchListener,
@@ -202,7 +202,7 @@ impl Session<'_, '_> {
                     self.listener.warns(&skipped(&error));
                     continue;
                 }
-                // The file was emptied after the check, and is checked again.
+                // The file was emptied after the check; a later check finds it again.
                 Ok(()) if candidate.bytes.is_empty() => continue,
                 Ok(()) => {}
             }

@@ -1,8 +1,8 @@
-//! One of several targets at work: takes chunks of the list of inputs and notes what is new in them.
+//! A worker with its own target: takes chunks of the input list and records what is new in them.
 //!
-//! Inputs come in the order of preference, and a worker takes chunks in that order, too. So the first
-//! of all inputs that shows something shows it to whoever runs it as something new, and is noted; what
-//! others note as well is sorted out at the end, and the result is the same for any number of workers.
+//! Workers take chunks in the order of preference. So the first input that shows something is always new to the worker
+//! that runs it, and is recorded. Duplicates of other workers are removed at the end, so the result does not depend on
+//! the number of workers.
 
 use std::ffi::OsString;
 use std::fs;
@@ -23,32 +23,32 @@ use crate::exec::{Hooked, ReadyOptions};
 use crate::sys::affinity;
 use crate::sys::stop::Stop;
 
-/// Inputs of a chunk: as many as a batch can have.
+/// Number of inputs per chunk, the maximum of a batch.
 pub(super) const CHUNK: usize = 64;
 
-/// What workers share.
+/// State shared by all workers.
 pub(super) struct SharedWork<'a> {
     pub(super) inputs: &'a [PathBuf],
     pub(super) sizes: &'a [u64],
-    /// Positions of those that are run, in the order of preference.
+    /// Positions of the inputs to run, in the order of preference.
     pub(super) order: Vec<usize>,
     /// Chunks that an earlier run has finished.
     pub(super) finished: Vec<bool>,
-    /// Runs before the first chunk that is not finished.
+    /// Runs before the first unfinished chunk.
     pub(super) known: Vec<Run>,
     pub(super) next: AtomicUsize,
     pub(super) failed: AtomicBool,
-    /// A run by snapshot was not that by fork, so others may have been called uninteresting wrongly.
+    /// True if a snapshot run differed from a fork run, so that inputs may have been rejected wrongly.
     pub(super) doubtful: AtomicBool,
     pub(super) ledger: Mutex<Ledger>,
-    /// `AFL_KEEP_TRACES`: folder for them, and their names.
+    /// Folder and names of the traces for `AFL_KEEP_TRACES`.
     pub(super) traces: Option<(PathBuf, &'a [OsString])>,
     pub(super) listener: &'a dyn TraceListener,
-    /// With [`super::watch()`]: a request to stop ends the tracing early, and unreadable inputs are skipped.
+    /// Set by [`super::watch()`]: a stop request ends the tracing early, and unreadable inputs are skipped.
     pub(super) stop: Option<Stop>,
 }
 
-/// What they write.
+/// Results that workers write.
 pub(super) struct Ledger {
     pub(super) record: Record,
     pub(super) runs: Vec<Run>,
@@ -60,7 +60,7 @@ impl SharedWork<'_> {
         self.ledger.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Works until no chunk is left or somebody failed.
+    /// Works until no chunk is left or a worker has failed.
     pub(super) fn work(&self, target: &ReadyOptions, core: Option<usize>) -> Result<(), CminError> {
         let done = self.try_work(target, core);
         if done.is_err() {
@@ -71,11 +71,11 @@ impl SharedWork<'_> {
 
     fn try_work(&self, target: &ReadyOptions, core: Option<usize>) -> Result<(), CminError> {
         if let Some(core) = core {
-            // Without it everything works, only slower.
+            // Binding only affects speed.
             let _ = affinity::bind(core);
         }
         let mut worker = Tracer::new(target.prepare()?.start()?);
-        // A process that goes on from run to run is better interrupted at once.
+        // A process that persists across runs is better interrupted at once.
         if worker.target.info().run_mode().forks_each_run() {
             affinity::wait_patiently();
         }
@@ -142,7 +142,7 @@ impl SharedWork<'_> {
         Ok(())
     }
 
-    /// The inputs of a chunk.
+    /// Positions of the inputs in a chunk.
     fn positions(&self, chunk: usize) -> &[usize] {
         &self.order[chunk * CHUNK..self.order.len().min((chunk + 1) * CHUNK)]
     }
@@ -155,7 +155,7 @@ impl SharedWork<'_> {
     }
 }
 
-/// What the runs of one kind have shown so far.
+/// Everything that the runs of one kind have shown so far.
 #[derive(Default)]
 pub(super) struct KnownTraces {
     virgin: Vec<u8>,
@@ -177,7 +177,7 @@ impl KnownTraces {
             && !self.aggregates.would_gain(&run.dsf)
     }
 
-    /// Whether a trace has something beyond all others; `edges_only`: hit counts do not matter.
+    /// Returns true if a trace has something new. `edges_only`: ignore hit counts.
     pub(super) fn would_learn(&self, trace: &Trace, edges_only: bool) -> bool {
         let is_new = |tuple: &u32| {
             let virgin = self.virgin.get((tuple >> 3) as usize).copied().unwrap_or(0xff);
@@ -209,7 +209,7 @@ pub(super) struct Tracer {
     pub(super) known: Kinds,
 }
 
-/// Who wants only some of them must not miss what others show, too.
+/// Separate records per exit kind: an excluded run must not hide what a wanted run shows later.
 pub(super) struct Kinds {
     ordinary: KnownTraces,
     crashes: KnownTraces,
@@ -257,7 +257,7 @@ impl Tracer {
         Ok(runs?.into_iter().map(run).collect())
     }
 
-    /// Runs a batch. Returns position, exit and trace of the runs that failed or showed something new; `see` gets the
+    /// Runs a batch. Returns position, exit and trace of the runs that failed or showed something new. `see` gets the
     /// position and the counters of each run.
     pub(super) fn trace(
         &mut self,
@@ -282,7 +282,7 @@ impl Tracer {
         Ok(runs)
     }
 
-    /// Tells the target what it need not stop for any more.
+    /// Updates the executor's record of known edges and values, for which it need not stop again.
     pub(super) fn teach(&mut self) {
         let (ordinary, executor) = (&mut self.known.ordinary, self.target.runner.executor_mut());
         if std::mem::take(&mut ordinary.moved) {

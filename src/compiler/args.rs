@@ -1,4 +1,4 @@
-//! What the command line requests from the compiler. Reads it, changes nothing.
+//! Parses the compiler's command line; changes nothing.
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
@@ -6,69 +6,69 @@ use std::path::Path;
 
 use super::toolchain::{self, Linker};
 
-/// How far clang goes.
+/// Last stage that clang runs.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum BuildStage {
-    /// `-E`, `-M`, `-MM`, `-fsyntax-only`: no code comes out.
+    /// `-E`, `-M`, `-MM`, `-fsyntax-only`: no code is generated.
     Preprocess,
-    /// `-c`, `-S`, `-emit-llvm` and the like.
+    /// `-c`, `-S`, `-emit-llvm` and similar options.
     Compile,
     Link,
 }
 
-/// What a link makes.
+/// Output of the link stage.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Product {
     Executable,
     SharedLibrary,
-    /// `-r`: one object out of several.
+    /// `-r`: links several objects into one.
     Object,
 }
 
-/// A command line and what it means.
+/// A parsed command line.
 #[derive(Clone, Debug)]
 pub(crate) struct Invocation {
-    /// As given (response files not expanded).
+    /// Arguments as given; response files are not expanded.
     pub arguments: Vec<OsString>,
-    /// The same with the words of response files in their place.
+    /// Arguments with expanded response files.
     pub words: Vec<OsString>,
     pub stage: BuildStage,
     pub product: Product,
-    /// Files that clang has to compile (C family, not assembler), headers among them.
+    /// Files for clang to compile (C family, not assembler), including headers.
     pub sources: Vec<OsString>,
-    /// Headers: clang precompiles them.
+    /// Number of header files, which clang precompiles.
     headers: usize,
-    /// `-include` or `-include-pch`: a precompiled header has to be the first one.
+    /// True with `-include` or `-include-pch`: a precompiled header must come first.
     pub includes_first: bool,
-    /// All files that go in, sources among them, and libraries.
+    /// Number of all input files, including sources and libraries.
     pub inputs: usize,
-    /// `-x` is in force at the end of the line, so additional files need `-x none` before them.
+    /// True if `-x` is in force at the end of the line, so additional files need `-x none`.
     pub language_forced: bool,
     /// The last `-O…`.
     pub level: Option<OsString>,
-    /// `-fsanitize=fuzzer`, or a library with the same purpose.
+    /// True with `-fsanitize=fuzzer` or a library with the same purpose.
     pub fuzzer_driver: bool,
-    /// Among the inputs are libraries of Rust: rustc links.
+    /// True if inputs include Rust libraries: rustc is linking.
     pub links_rust: bool,
-    /// `-fsanitize=` names a sanitizer that has its own opinion about memory.
+    /// True if `-fsanitize=` names anything but libFuzzer's parts.
     pub sanitized: bool,
-    /// `-D_FORTIFY_SOURCE=…` is the user's.
+    /// True if the user sets `-D_FORTIFY_SOURCE=…`.
     pub fortified: bool,
-    /// The option that keeps the C library out, without which the runtime cannot be.
+    /// Option that excludes the C library, which the runtime needs.
     freestanding: Option<String>,
-    /// The option that asks for code of another machine, the last one.
+    /// Last option that selects another machine.
     foreign: Option<String>,
-    /// The compiler must add no libraries or start files; a build tool names them itself (as rustc does).
+    /// Option that forbids adding libraries and start files; a build tool such as rustc names them itself.
     pub bare: Option<String>,
     /// `-lc`.
     names_libc: bool,
-    /// A question to the compiler, not a compilation.
+    /// True for a query to the compiler instead of a compilation.
     query: bool,
     /// `-E`.
     expands: bool,
-    /// `-M`, `-MM`: what comes out is a rule for make.
+    /// `-M`, `-MM`: the output is a make rule.
     lists: bool,
-    /// `-fuse-ld=` or `--ld-path=`, the last one.
+    /// The last `-fuse-ld=` or `--ld-path=`.
     linker: Option<String>,
     /// `-o`.
     output: Option<OsString>,
@@ -130,11 +130,11 @@ const WITH_VALUE: &[&str] = &[
     "-fmodule-file-home",
 ];
 
-/// Questions: clang answers and does nothing else.
+/// Queries: clang prints an answer and exits.
 const QUERIES: &[&str] = &["--version", "--help", "-help", "-dumpversion", "-dumpmachine", "-V"];
 
 impl Invocation {
-    /// `read` gives the content of response files, or None.
+    /// Parses a command line. `read` returns the content of a response file, or None.
     pub(crate) fn parse(
         arguments: Vec<OsString>,
         read: impl Fn(&OsStr) -> Option<Vec<u8>>,
@@ -195,7 +195,7 @@ impl Invocation {
         }
         self.language_forced = language.is_some_and(|name| name != "none");
         if self.headers > 0 && self.headers == self.inputs {
-            // Nothing is left for the linker.
+            // Nothing remains for the linker.
             self.reach(BuildStage::Compile);
         }
     }
@@ -282,7 +282,7 @@ impl Invocation {
         }
     }
 
-    /// The earlier of the two stages, whatever the order of the options.
+    /// Moves to `stage` if it is earlier than the current one: the order of options does not matter.
     fn reach(&mut self, stage: BuildStage) {
         self.stage = match (self.stage, stage) {
             (BuildStage::Preprocess, _) | (_, BuildStage::Preprocess) => BuildStage::Preprocess,
@@ -290,13 +290,13 @@ impl Invocation {
         };
     }
 
-    /// False for questions, calls without a file, and code that the runtime cannot live in.
+    /// False for queries, for calls without input files, and for code that cannot contain the runtime.
     #[must_use]
     pub(crate) fn wants_instrumentation(&self) -> bool {
         !self.query && self.inputs > 0 && self.foreign.is_none() && self.lacks_libc().is_none()
     }
 
-    /// The option that keeps the C library out of the product.
+    /// The option that excludes the C library from the product.
     #[must_use]
     pub(crate) fn lacks_libc(&self) -> Option<&str> {
         let without_libc = !self.names_libc && !self.fuzzer_driver;
@@ -304,52 +304,52 @@ impl Invocation {
         self.freestanding.as_deref().or(bare)
     }
 
-    /// The option that asks for code of a machine without a runtime.
+    /// The option that selects a machine without a runtime.
     #[must_use]
     pub(crate) fn wrong_machine(&self) -> Option<&str> {
         let works = self.stage != BuildStage::Preprocess && !self.query && self.inputs > 0;
         self.foreign.as_deref().filter(|_| works)
     }
 
-    /// The program would get clang's libFuzzer, because it cannot contain the runtime of ffuzz.
+    /// True if the program would get clang's libFuzzer, because it cannot contain the runtime of ffuzz.
     #[must_use]
     pub(crate) fn lacks_driver(&self) -> bool {
         let alien = self.foreign.is_some() || self.freestanding.is_some();
         alien && self.fuzzer_driver && !self.query && self.links() && self.inputs > 0
     }
 
-    /// Code is generated from at least one source.
+    /// True if code is generated from at least one source.
     #[must_use]
     pub(crate) fn compiles(&self) -> bool {
         self.stage != BuildStage::Preprocess && !self.sources.is_empty()
     }
 
-    /// The compilation of what this call prints as preprocessed source.
+    /// The compilation of the preprocessed source that this call prints.
     #[must_use]
     pub(crate) fn of_expanded(&self) -> Option<Self> {
         let expands = self.expands && !self.lists && !self.sources.is_empty();
         expands.then(|| Self { stage: BuildStage::Compile, ..self.clone() })
     }
 
-    /// A program or a library comes out.
+    /// True if the output is a program or a shared library.
     #[must_use]
     pub(crate) fn links(&self) -> bool {
         self.stage == BuildStage::Link && self.product != Product::Object
     }
 
-    /// A question to the compiler, not a compilation.
+    /// True for a query to the compiler instead of a compilation.
     #[must_use]
     pub(crate) fn is_query(&self) -> bool {
         self.query
     }
 
-    /// The file that a link writes.
+    /// Output file of a link.
     #[must_use]
     pub(crate) fn product_path(&self) -> &Path {
         self.output.as_deref().map_or(Path::new("a.out"), Path::new)
     }
 
-    /// A question of a configure script, which may compare what is printed.
+    /// True for a test of a configure script, which may compare the output.
     #[must_use]
     pub(crate) fn is_probe(&self) -> bool {
         let is_theirs = |path: &Path| path.file_stem() == Some(OsStr::new("conftest"));
@@ -361,7 +361,7 @@ impl Invocation {
         self.sources.iter().map(OsString::as_os_str).collect()
     }
 
-    /// How the linker of this call handles the linker script. Calls that do not link accept it.
+    /// Whether the linker of this call accepts the linker script. Calls that do not link count as accepting it.
     pub(crate) fn linker(&self, default: impl Fn() -> Linker) -> Linker {
         match &self.linker {
             _ if !self.links() => Linker::TakesScript,
@@ -371,13 +371,13 @@ impl Invocation {
     }
 }
 
-/// `fuzzer`, `fuzzer-no-link`: libFuzzer's parts of a `-fsanitize=` list.
+/// True for libFuzzer's parts of a `-fsanitize=` list: `fuzzer` and `fuzzer-no-link`.
 #[must_use]
 pub(crate) fn is_fuzzer_part(name: &str) -> bool {
     name == "fuzzer" || name == "fuzzer-no-link"
 }
 
-/// Names by which build scripts link libFuzzer.
+/// True for the names by which build scripts link libFuzzer.
 #[must_use]
 pub(crate) fn is_engine(text: &str) -> bool {
     matches!(text, "-lFuzzer" | "-lFuzzingEngine")
@@ -390,7 +390,7 @@ fn is_print(text: &str) -> bool {
     text.starts_with("-print-") || text.starts_with("--print-")
 }
 
-/// The runtime is compiled for the machine that built it, and for Linux.
+/// True for a target other than Linux on the machine that the runtime was built for.
 fn is_foreign(target: &str) -> bool {
     let ours = target.starts_with(std::env::consts::ARCH)
         || target.starts_with("amd64") && cfg!(target_arch = "x86_64");
@@ -398,7 +398,7 @@ fn is_foreign(target: &str) -> bool {
     !ours || !linux || target.ends_with("x32")
 }
 
-/// `-x c++-header` and the like, or a name by which clang knows a header.
+/// True with `-x c++-header` and similar, or for a file name that clang treats as a header.
 fn is_header(file: &OsStr, language: Option<&str>) -> bool {
     match language {
         Some("none") | None => {
@@ -423,8 +423,8 @@ fn is_source(file: &OsStr, language: Option<&str>) -> bool {
     }
 }
 
-/// Replaces `@file` by its words, as clang will, also in such files. `within` are the files around: one that
-/// contains itself is left for clang, which refuses it.
+/// Expands `@file` recursively, as clang does. `within` holds the enclosing files: a file that contains itself is left
+/// unexpanded, so that clang rejects it.
 fn expand(
     arguments: &[OsString],
     read: &impl Fn(&OsStr) -> Option<Vec<u8>>,
@@ -446,7 +446,7 @@ fn expand(
     words
 }
 
-/// The content of a response file with these words.
+/// Encodes words as the content of a response file.
 pub(crate) fn quoted(words: &[OsString]) -> Vec<u8> {
     let mut content = vec![];
     for word in words {
@@ -462,7 +462,7 @@ pub(crate) fn quoted(words: &[OsString]) -> Vec<u8> {
     content
 }
 
-/// Words of a response file: GNU quoting (blank, quotes, backslash).
+/// Splits a response file into words by GNU quoting rules (blanks, quotes, backslash).
 fn split(content: &[u8]) -> Vec<OsString> {
     let mut words = vec![];
     let mut word: Option<Vec<u8>> = None;

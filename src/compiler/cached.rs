@@ -1,8 +1,8 @@
-//! What a cache of objects, such as ccache, has to see: the settings of ffuzz-cc that change an object and stand
+//! Makes settings visible to object caches such as ccache: the settings of ffuzz-cc that change an object but appear
 //! neither in the source nor on the command line.
 //!
-//! A cache that starts ffuzz-cc hashes the preprocessed source: there the settings are the name of an included
-//! file. A cache that ffuzz-cc starts hashes clang's arguments.
+//! A cache that starts ffuzz-cc hashes the preprocessed source; there the settings are the name of an included file. A
+//! cache that ffuzz-cc starts hashes clang's arguments.
 
 use std::ffi::OsString;
 use std::fs;
@@ -18,11 +18,11 @@ use super::rewrite::{self, Additions};
 use super::toolchain::Clang;
 use ffuzz_assets::Assets;
 
-/// The warning for ccache's mode in which it looks at neither.
+/// Warning for ccache's depend mode, which uses neither.
 pub(super) const DEPEND_MODE: &str = "warning: with CCACHE_DEPEND ccache takes objects of other settings \
     (WAYPOINTS, AFL_USE_ASAN …): unset it";
 
-/// A number for everything that ffuzz-cc adds to a compilation.
+/// Hash of everything that ffuzz-cc adds to a compilation.
 pub(super) fn settings(
     invocation: &Invocation,
     env: &Env,
@@ -45,8 +45,8 @@ fn version(path: &Path) -> Option<(PathBuf, u64, i64, i64)> {
     Some((path.to_owned(), data.size(), data.mtime(), data.mtime_nsec()))
 }
 
-/// An empty file to include, with the settings in its name. ccache's direct mode compares the files that were
-/// included once and would not look at the settings; a file that is a device switches it off.
+/// An empty header with the settings in its name. ccache's direct mode compares the headers of an earlier compilation
+/// and would miss changed settings; a header that is a device disables that mode.
 pub(super) fn header(assets: &Assets, settings: u64) -> Result<PathBuf, CompilerError> {
     let text = format!("/* settings {settings:016x} */\n# 1 \"/dev/null\" 1\n");
     keep_text(assets, &text, "h")
@@ -57,7 +57,7 @@ pub(super) fn option(settings: u64) -> OsString {
     format!("-frandom-seed=ffuzz-{settings:016x}").into()
 }
 
-/// Whether clang is asked for an object and a cache is between.
+/// True if clang generates code and a launcher is set.
 pub(super) fn is_launched_compilation(invocation: &Invocation, env: &Env) -> bool {
     env.launcher.is_some() && invocation.compiles()
 }

@@ -1,8 +1,7 @@
-//! Domains declared in a file (`WAYPOINTS=@FILE`): the content of the file, checked completely.
+//! Domains declared in a file (`WAYPOINTS=@FILE`), with complete validation.
 //!
-//! Nothing unchecked leaves this module: the pass reads the normalized [`text`], the runtime gets
-//! the record of `runtime_source`, and both trust their input. `docs/declared-domains.md`
-//! explains every key to users.
+//! Nothing unchecked leaves this module: the pass reads the normalized [`text`], the runtime gets the record of
+//! `runtime_source`, and both trust their input. `docs/declared-domains.md` explains every key to users.
 
 mod file;
 mod terms;
@@ -14,7 +13,7 @@ use serde::Deserialize;
 
 pub use terms::{Factor, Key};
 
-/// What is watched.
+/// Kind of event that a domain observes.
 #[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq)]
 #[serde(rename_all = "lowercase")]
 pub enum WatchedEvent {
@@ -27,7 +26,7 @@ pub enum WatchedEvent {
 }
 
 impl WatchedEvent {
-    /// As in the file.
+    /// The keyword in the file.
     #[must_use]
     pub(crate) fn word(self) -> &'static str {
         match self {
@@ -40,13 +39,13 @@ impl WatchedEvent {
         }
     }
 
-    /// Calls, returns and stores are of something that has a name.
+    /// True for events of named things: calls, returns and stores.
     fn has_names(self) -> bool {
         matches!(self, Self::Calls | Self::Returns | Self::Stores)
     }
 }
 
-/// How a value enters the map of a run.
+/// Operation that enters a value into the map of a run.
 #[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq)]
 #[serde(rename_all = "lowercase")]
 pub enum Operation {
@@ -69,7 +68,7 @@ impl Operation {
     }
 }
 
-/// How runs are joined.
+/// Reducer that combines the maps of several runs.
 #[derive(Clone, Copy, Debug, Default, Deserialize, Eq, PartialEq)]
 #[serde(rename_all = "kebab-case")]
 pub enum Reduction {
@@ -92,25 +91,26 @@ impl Reduction {
         }
     }
 
-    /// Better is less, so a run has to start from the top.
+    /// True if smaller is better; a run then starts from the maximum.
     fn is_downward(self) -> bool {
         matches!(self, Self::Min | Self::Intersect)
     }
 }
 
-/// One domain, checked.
+/// A validated domain.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Declaration {
     pub name: String,
-    /// Where it was declared.
+    /// File of the declaration.
     pub file: PathBuf,
     pub watch: WatchedEvent,
-    /// Of functions or variables; wildcards. Empty if the watched things have no names.
+    /// Functions or variables, with wildcards. Empty if the events have no names.
     pub names: Vec<String>,
-    /// Where the domain applies, as patterns with wildcards. Both empty: everywhere.
+    /// Functions in which the domain applies, with wildcards.
     pub functions: Vec<String>,
+    /// Source files in which the domain applies, with wildcards. Empty like `functions`: everywhere.
     pub files: Vec<String>,
-    /// Their product is the value.
+    /// Factors whose product is the value.
     pub value: Vec<Factor>,
     pub key: Key,
     pub operation: Operation,
@@ -119,24 +119,24 @@ pub struct Declaration {
     pub initial: u32,
 }
 
-/// What is wrong with a file, and where.
+/// An error in a declaration file, with its place.
 #[derive(Debug, Eq, PartialEq, thiserror::Error)]
 #[error("{}:{line}: {}{problem}", file.display(), key.as_ref().map(|key| format!("{key}: ")).unwrap_or_default())]
 pub struct Mistake {
     pub file: PathBuf,
-    /// From 1.
+    /// Line number, from 1.
     pub line: usize,
     pub key: Option<String>,
     pub problem: String,
     pub remedy: String,
 }
 
-/// The domains of a file, in its order.
+/// Parses the domains of a file, in order.
 pub fn parse(path: &Path, text: &str) -> Result<Vec<Declaration>, Mistake> {
     file::parse(path, text)
 }
 
-/// For the pass: one line per setting; the word before the blank is its name.
+/// The input of the pass: one line per setting, with its name first.
 #[must_use]
 pub fn text<'a>(declarations: impl IntoIterator<Item = &'a Declaration>) -> String {
     let mut text = String::new();
@@ -158,7 +158,7 @@ pub fn text<'a>(declarations: impl IntoIterator<Item = &'a Declaration>) -> Stri
     text
 }
 
-/// The runtime file of a domain, as a user would write it by hand.
+/// Source of the runtime file of a domain, as a user would write it by hand.
 #[must_use]
 pub(crate) fn runtime_source(declared: &Declaration) -> String {
     let Declaration { name, size, initial, .. } = declared;

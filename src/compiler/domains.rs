@@ -1,5 +1,5 @@
-//! What the words of `WAYPOINTS` stand for: a pair of files (a pass and a runtime file), found by
-//! name or by path, or the domains declared in a file.
+//! Resolves the words of `WAYPOINTS` to pairs of files (pass and runtime file), found by name or path, or to domains
+//! declared in a file.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -27,7 +27,7 @@ impl DomainSource {
         }
     }
 
-    /// Where it comes from, for messages.
+    /// Folder or file of the domain, for messages.
     #[must_use]
     pub fn origin(&self) -> &Path {
         match self {
@@ -37,7 +37,7 @@ impl DomainSource {
     }
 }
 
-/// `waypoints-NAME-pass` and `waypoints-NAME-rt`, as sources or as built files.
+/// The files `waypoints-NAME-pass` and `waypoints-NAME-rt`, as sources or built.
 #[derive(Clone, Debug)]
 pub struct Pair {
     pub name: String,
@@ -45,15 +45,14 @@ pub struct Pair {
 }
 
 impl Pair {
-    /// One of the four files, if it is there; a link is followed, so that what is next to the
-    /// file is found.
+    /// Path of the file with this ending, if it exists. Links are resolved, so that the files next to it are found.
     #[must_use]
     pub fn file(&self, end: &str) -> Option<PathBuf> {
         let path = self.folder.join(format!("waypoints-{}-{end}", self.name));
         path.canonicalize().ok().filter(|path| path.is_file())
     }
 
-    /// Source files before built ones; built ones are all that some folders have.
+    /// The runtime file: the source, or the built file if there is no source.
     #[must_use]
     pub fn runtime(&self) -> Option<PathBuf> {
         self.file("rt.c").or_else(|| self.file("rt.o"))
@@ -64,7 +63,7 @@ impl Pair {
         self.file("pass.cc").or_else(|| self.file("pass.so")).or_else(embedded).is_some()
     }
 
-    /// Some if both are there, None if neither is.
+    /// Checks that both files exist; None if neither does.
     fn complete(self) -> Result<Option<Self>, CompilerError> {
         match (self.has_pass(), self.runtime().is_some()) {
             (true, true) => Ok(Some(self)),
@@ -82,7 +81,7 @@ impl Pair {
     }
 }
 
-/// The domains that `WAYPOINTS` names, in its order; names are unique.
+/// Resolves the domains in `WAYPOINTS`, in order; their names are unique.
 pub fn resolve(env: &Env, assets: &Assets) -> Result<Vec<DomainSource>, CompilerError> {
     let mut domains: Vec<DomainSource> = vec![];
     for word in &env.domains {
@@ -154,13 +153,13 @@ fn by_name(name: &str, env: &Env, assets: &Assets) -> Result<Pair, CompilerError
     })
 }
 
-/// `FFUZZ_DOMAIN_PATH`, what was registered with `ffuzz domains`, what is built in.
+/// Search folders: `FFUZZ_DOMAIN_PATH`, domains registered with `ffuzz domains`, built-in ones.
 fn folders(env: &Env, assets: &Assets) -> Vec<PathBuf> {
     let own = [assets.kept_domains(), assets.directory.clone()];
     env.domain_path.iter().cloned().chain(own).collect()
 }
 
-/// Every domain that has a name here, sorted.
+/// All domains that can be found by name, sorted.
 #[must_use]
 pub fn known(env: &Env, assets: &Assets) -> Vec<Pair> {
     let mut seen = BTreeSet::new();
@@ -182,13 +181,13 @@ pub fn known(env: &Env, assets: &Assets) -> Vec<Pair> {
     pairs
 }
 
-/// A domain that comes with ffuzz has this name.
+/// True if `name` is a domain that comes with ffuzz.
 #[must_use]
 pub fn is_builtin(name: &str, assets: &Assets) -> bool {
     Pair { name: name.to_owned(), folder: assets.directory.clone() }.runtime().is_some()
 }
 
-/// Registers the pair by its name: links to its files, so that later changes in them have an effect.
+/// Registers a pair by name. Creates links to its files, so later changes to them take effect.
 pub fn keep(pair: &Pair, assets: &Assets) -> Result<(), CompilerError> {
     let folder = assets.kept_domains();
     ffuzz_assets::private_folder(&folder)?;
@@ -203,7 +202,7 @@ pub fn keep(pair: &Pair, assets: &Assets) -> Result<(), CompilerError> {
     Ok(())
 }
 
-/// The name that [`keep`] has given to a pair means nothing any more.
+/// Removes a name registered with [`keep`].
 pub fn forget(name: &str, assets: &Assets) -> Result<(), CompilerError> {
     if remove_links(name, &assets.kept_domains())? {
         return Ok(());
@@ -211,10 +210,10 @@ pub fn forget(name: &str, assets: &Assets) -> Result<(), CompilerError> {
     Err(CompilerError::NotKept { name: name.to_owned(), builtin: is_builtin(name, assets) })
 }
 
-/// What a pair can consist of.
+/// Endings of the files of a pair.
 const ENDS: [&str; 4] = ["pass.cc", "pass.so", "rt.c", "rt.o"];
 
-/// True if there were some.
+/// Removes the links of a pair; returns true if any existed.
 fn remove_links(name: &str, folder: &Path) -> Result<bool, CompilerError> {
     let mut found = false;
     for end in ENDS {

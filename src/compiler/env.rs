@@ -1,4 +1,4 @@
-//! The variables of the compiler wrapper, read in one place.
+//! Environment variables of the compiler wrapper.
 
 use std::env::{var, var_os};
 use std::path::PathBuf;
@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use super::CompilerError;
 use ffuzz_config::env::{self, AssetPlaces, VariableStatus};
 
-/// A sanitizer that a variable requests.
+/// A sanitizer requested by a variable.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Sanitizer {
     Address,
@@ -17,60 +17,64 @@ pub enum Sanitizer {
     Cfi,
 }
 
-/// The part of the environment that the wrapper uses.
+/// The environment variables that the wrapper uses.
 #[derive(Clone, Debug, Default)]
 pub struct Env {
     /// `FFUZZ_CC`: path or version number of clang.
     pub clang: Option<String>,
-    /// `AFL_CC`, `AFL_CXX`.
+    /// `AFL_CC`.
     pub afl_cc: Option<PathBuf>,
+    /// `AFL_CXX`.
     pub afl_cxx: Option<PathBuf>,
-    /// Where the embedded files are unpacked.
+    /// Folders for the embedded files.
     pub places: AssetPlaces,
-    /// `FFUZZ_DOMAIN_PATH`: folders with domains of the user's.
+    /// `FFUZZ_DOMAIN_PATH`: folders with the user's domains.
     pub domain_path: Vec<PathBuf>,
-    /// `PATH`, for the search of clang and ld.
+    /// `PATH`, to search for clang and ld.
     pub path: Vec<PathBuf>,
     /// `AFL_USE_*SAN`.
     pub sanitizers: Vec<Sanitizer>,
-    /// `AFL_HARDEN`, `AFL_DONT_OPTIMIZE`, `AFL_NO_BUILTIN`, `AFL_QUIET`.
+    /// `AFL_HARDEN`.
     pub harden: bool,
+    /// `AFL_DONT_OPTIMIZE`.
     pub dont_optimize: bool,
-    /// `AFL_OPT_LEVEL`: the level of a command line without one, instead of 3.
+    /// `AFL_OPT_LEVEL`: optimization level if the command line has none; 3 by default.
     pub level: Option<String>,
+    /// `AFL_NO_BUILTIN`.
     pub no_builtin: bool,
     pub quiet: bool,
-    /// `AFL_LLVM_ALLOWLIST`, `AFL_LLVM_DENYLIST` and their older names.
+    /// `AFL_LLVM_ALLOWLIST` and its older names.
     pub allow_list: Option<PathBuf>,
+    /// `AFL_LLVM_DENYLIST` and its older names.
     pub deny_list: Option<PathBuf>,
-    /// `WAYPOINTS`, else `DOMAINS`.
+    /// `WAYPOINTS`, or `DOMAINS` without it.
     pub domains: Vec<String>,
     /// `WAYPOINTS_DISABLE_COVERAGE`.
     pub no_coverage: bool,
-    /// Words are collected: `FFUZZ_NO_WORDS` is not set.
+    /// Collect words for a dictionary: `FFUZZ_NO_WORDS` is not set.
     pub words: bool,
-    /// Functions can log what they compare: `FFUZZ_NO_LOG` is not set.
+    /// Add function versions that log comparisons: `FFUZZ_NO_LOG` is not set.
     pub log: bool,
-    /// `AFL_LLVM_IJON`: `ijon.h` is included in every source.
+    /// `AFL_LLVM_IJON`: include `ijon.h` in every source.
     pub ijon: bool,
-    /// Counters skip zero: `AFL_LLVM_NOT_ZERO` is set, `AFL_LLVM_SKIP_NEVERZERO` is not. Not the default: a
-    /// run of libpng takes a tenth longer.
+    /// Counters skip zero: `AFL_LLVM_NOT_ZERO` is set and `AFL_LLVM_SKIP_NEVERZERO` is not. Off by default: it slows a
+    /// run of libpng by a tenth.
     pub never_zero: bool,
-    /// `AFL_LLVM_DENY_EXEC`: a call that starts a program aborts.
+    /// `AFL_LLVM_DENY_EXEC`: calls that start a program abort.
     pub deny_exec: bool,
-    /// `AFL_NOOPT`, `AFL_LLVM_DISABLE_INSTRUMENTATION`: clang gets the call as it is.
+    /// `AFL_NOOPT`, `AFL_LLVM_DISABLE_INSTRUMENTATION`: pass the call to clang unchanged.
     pub plain: bool,
-    /// `AFL_COMPILER_LAUNCHER`: a program such as ccache, which calls clang.
+    /// `AFL_COMPILER_LAUNCHER`: a program such as ccache that calls clang.
     pub launcher: Option<PathBuf>,
-    /// A cache of objects, such as ccache, has started this process.
+    /// True if an object cache such as ccache started this process.
     pub cached: bool,
-    /// `CCACHE_DEPEND`: ccache looks at the dependencies alone, not at preprocessed source.
+    /// `CCACHE_DEPEND`: ccache checks the dependencies only, not the preprocessed source.
     pub depend_mode: bool,
-    /// `FFUZZ_DIFF`: the `diff` domain reads it at compile time.
+    /// `FFUZZ_DIFF`: input of the `diff` domain at compile time.
     pub diff: Option<PathBuf>,
-    /// A line for each variable that is set and has no effect.
+    /// One line per variable that is set but has no effect.
     pub unsupported: Vec<String>,
-    /// A line for each name that is probably a mistake.
+    /// One line per name that is probably misspelt.
     pub misspelt: Vec<String>,
 }
 
@@ -131,7 +135,7 @@ impl Env {
         }
     }
 
-    /// Values and combinations that cannot work.
+    /// Rejects invalid values and combinations.
     pub fn check(&self) -> Result<(), CompilerError> {
         let exclusive = [
             (Sanitizer::Address, Sanitizer::Memory, "AFL_USE_ASAN", "AFL_USE_MSAN"),
@@ -157,22 +161,22 @@ impl Env {
     }
 }
 
-/// What ccache sets for a compiler that it starts.
+/// Variables that ccache sets for the compiler.
 const CACHE_MARKS: &[&str] = &["UNCACHED_ERR_FD", "CCACHE_DISABLE"];
 
-/// The parent is ccache, whatever the link by which it was called, or sccache.
+/// True if the parent is ccache, under any name, or sccache.
 fn is_child_of_cache() -> bool {
     let parent = format!("/proc/{}/exe", std::os::unix::process::parent_id());
     let program = std::fs::read_link(parent).unwrap_or_default();
     program.file_name().is_some_and(|name| name.to_string_lossy().contains("ccache"))
 }
 
-/// What may stand after clang's `-O`.
+/// Values of clang's `-O`.
 const LEVELS: &[&str] = &["0", "1", "2", "3", "s", "z", "g", "fast"];
 
-/// The built-in domains that the shared pass must add: their names.
+/// Variable with the names of the built-in domains that the shared pass must add.
 pub const BUILTIN: &str = "FFUZZ_BUILTIN_DOMAINS";
-/// How the declared domains reach it: the file with their normalized text.
+/// Variable with the path of the declared domains' normalized text, for the same pass.
 pub(crate) const DECLARED: &str = "FFUZZ_DECLARED_DOMAINS";
 
 const SANITIZERS: &[(&str, Sanitizer)] = &[
@@ -184,14 +188,14 @@ const SANITIZERS: &[(&str, Sanitizer)] = &[
     ("AFL_USE_CFISAN", Sanitizer::Cfi),
 ];
 
-/// Variables of AFL++ without which a build lacks what its user asked for, each with the way to it.
+/// Variables of AFL++ that ffuzz ignores although the build lacks a feature without them, each with the alternative.
 fn unsupported() -> impl Iterator<Item = (&'static str, &'static str)> {
     let ignored = env::TABLE.iter().filter(|row| row.status == VariableStatus::Ignored);
     let rows = ignored.filter(|row| row.is_for_compiler());
     rows.map(|row| (row.name, row.meaning)).chain([("AFL_USE_QASAN", "it is for QEMU")])
 }
 
-/// The kinds of coverage in `AFL_LLVM_INSTRUMENT` that there are not here.
+/// The unsupported kinds of coverage in `AFL_LLVM_INSTRUMENT`.
 fn other_coverage(list: &str) -> Option<String> {
     let is_other = |word: &&str| {
         let word = word.trim().to_ascii_uppercase();
@@ -202,12 +206,12 @@ fn other_coverage(list: &str) -> Option<String> {
     Some(format!("warning: AFL_LLVM_INSTRUMENT={} has no effect: {why}", word.trim()))
 }
 
-/// Names without a beginning of their own are watched by their likeness.
+/// Variable without a distinctive prefix; its misspellings are detected by similarity.
 const WATCHED: &str = "WAYPOINTS";
-/// Letters that may differ then.
+/// Maximum number of differing letters.
 const SLIPS: usize = 2;
 
-/// A mistyped AFL_USE_ASAN would build a target that misses what it was built for.
+/// Finds misspelt names: with a mistyped AFL_USE_ASAN the target would lack the sanitizer.
 fn misspelt(names: impl Iterator<Item = String>) -> Vec<String> {
     let is_ours = |name: &str| {
         name.starts_with("AFL_")

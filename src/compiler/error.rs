@@ -1,4 +1,4 @@
-//! Everything that can stop the compiler wrapper before clang runs.
+//! Errors that stop the compiler wrapper before clang runs.
 
 use std::io;
 use std::path::PathBuf;

@@ -1,10 +1,10 @@
-//! The compiler wrapper: clang with coverage, domains and the runtime added.
+//! The compiler wrapper: clang with coverage, domains and the runtime.
 //!
-//! [`args`] reads the user's command line, `rewrite` is the pure function from command line,
-//! environment and [`toolchain`] to clang's arguments, [`domains`] finds what `WAYPOINTS` names,
-//! [`declared`] reads domains without C++, [`plugin`] has passes and runtime files ready for the clang at
-//! hand, [`lists`] decides which sources and functions get coverage, `product` reports what a program
-//! contains, `cached` shows the settings to a cache of objects. Nothing here depends on the fuzzer.
+//! [`args`] parses the user's command line. `rewrite` is the pure function from command line, environment and
+//! [`toolchain`] to clang's arguments. [`domains`] resolves `WAYPOINTS`, and [`declared`] reads domains without C++.
+//! [`plugin`] provides passes and runtime files for this clang. [`lists`] selects the sources and functions with
+//! coverage. `product` reports the contents of a program, and `cached` shows the settings to an object cache. Nothing
+//! here depends on the fuzzer.
 
 pub mod args;
 mod cached;
@@ -32,15 +32,15 @@ use toolchain::{Language, Linker};
 
 use ffuzz_sys::{file, memory};
 
-/// Maximum bytes of a user's text file: declarations, a list, a response file.
+/// Maximum size in bytes of a user's text file: declarations, a list, a response file.
 const LARGEST_TEXT: u64 = 64 << 20;
 
-/// The caller's message about a link without shared counters.
+/// Message about a link without shared counters.
 pub const COPIED_COUNTERS: &str = "this linker cannot place the counters on pages of their own; \
                                    they are copied after each run (use GNU ld or lld for speed)";
 
-/// Runs clang on `arguments`. Returns only for an error of ffuzz-cc or a link that had to be
-/// watched; otherwise clang replaces this process. `note` shows one line to the user.
+/// Runs clang on `arguments`. Returns only after an error of ffuzz-cc or a monitored link; otherwise clang replaces
+/// this process. `note` shows one line to the user.
 pub fn run(
     language: Language,
     arguments: Vec<OsString>,
@@ -95,7 +95,7 @@ pub fn run(
     Err(replace_process(command))
 }
 
-/// Runs a program of the LLVM whose clang is used, such as `llvm-ar`. Returns only for an error.
+/// Runs a program of clang's LLVM, such as `llvm-ar`. Returns only after an error.
 pub fn run_tool(
     name: &str,
     arguments: Vec<OsString>,
@@ -109,7 +109,7 @@ pub fn run_tool(
     Err(replace_process(command))
 }
 
-/// A link, and what came of it.
+/// Links and reports the contents of the product.
 fn link_and_report(
     mut command: Command,
     invocation: &Invocation,
@@ -127,7 +127,7 @@ fn link_and_report(
     Ok(ExitCode::from(code.unwrap_or(1)))
 }
 
-/// The file that shows a cache around this process with which settings the source will be compiled.
+/// The file that shows a surrounding cache the settings of the compilation.
 fn shown_settings(
     invocation: &Invocation,
     env: &Env,
@@ -205,14 +205,14 @@ fn additions(
     })
 }
 
-/// `ffuzz`, also if this process was started by a link of another name.
+/// Path of `ffuzz`, even if a link of another name started this process.
 fn own_program() -> Option<PathBuf> {
     let own = std::env::current_exe().ok()?;
     let named = own.with_file_name("ffuzz");
     Some(if named.exists() { named } else { own })
 }
 
-/// clang, behind the launcher if there is one.
+/// clang, run by the launcher if there is one.
 fn launched(clang: &Path, env: &Env) -> Command {
     let Some(launcher) = &env.launcher else { return Command::new(clang) };
     let mut command = Command::new(launcher);
@@ -220,16 +220,16 @@ fn launched(clang: &Path, env: &Env) -> Command {
     command
 }
 
-/// A command that can be started, and the response file with its arguments if they are many.
+/// A command, and the response file that holds its arguments if they are long.
 struct Prepared {
     command: Command,
     _line: Option<File>,
 }
 
-/// Maximum bytes of a command line; longer ones are in a response file.
+/// Maximum command line length in bytes; longer ones go into a response file.
 const LONGEST_LINE: usize = 64 << 10;
 
-/// clang with everything that was found out.
+/// Builds the command for clang.
 fn command(
     clang: &Path,
     invocation: &Invocation,
@@ -257,14 +257,14 @@ fn command(
     Ok(Prepared { command, _line: line })
 }
 
-/// `exec`: clang's exit code, signals and output are the caller's without any help.
+/// Replaces this process by `exec`, so that the caller sees clang's exit code, signals and output. Returns only on
+/// error.
 fn replace_process(mut command: Command) -> CompilerError {
     let source = command.exec();
     CompilerError::Run { program: command.get_program().into(), source }
 }
 
-/// An unknown linker: try the script, and go without if it is what the linker complains
-/// about.
+/// Links with an unknown linker: tries the linker script, and omits it if the linker rejects it.
 fn watched_link(
     clang: &Path,
     invocation: &Invocation,

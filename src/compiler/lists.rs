@@ -1,8 +1,8 @@
-//! AFL's lists of what to instrument: `fun: NAME`, `src: FILE`, or just a file. `*` and `?`
-//! are wildcards. A file is compared with the end of the source's path.
+//! AFL's allow and deny lists: `fun: NAME`, `src: FILE`, or just a file. `*` and `?` are wildcards. A file entry
+//! matches the end of the source's path.
 //!
-//! clang uses another format, and in an allow list both file and function must match, where
-//! AFL requires one of the two. So files are decided here, and clang gets functions only.
+//! clang's format differs: in an allow list both file and function must match, where AFL requires only one. So files
+//! are matched here, and clang gets functions only.
 
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
@@ -13,7 +13,7 @@ use super::{CompilerError, LARGEST_TEXT};
 use ffuzz_assets::Assets;
 use ffuzz_sys::file;
 
-/// How much of the sources gets edge counters.
+/// Part of the sources that gets edge counters.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub enum CoverageScope {
     Full,
@@ -53,7 +53,7 @@ struct List {
     files: Vec<String>,
 }
 
-/// Both lists, if they are given.
+/// The optional allow and deny lists.
 #[derive(Clone, Debug, Default)]
 pub struct Lists {
     allow: Option<List>,
@@ -71,7 +71,7 @@ impl Lists {
         Ok(Self { allow: read(&env.allow_list)?, deny: read(&env.deny_list)? })
     }
 
-    /// The decision for one call of the compiler.
+    /// The decision for one compiler call.
     pub fn choose(
         &self,
         sources: &[&OsStr],
@@ -126,8 +126,8 @@ impl List {
         self.files.iter().any(|pattern| matches(format!("*{pattern}").as_bytes(), path.as_bytes()))
     }
 
-    /// None: every function of every source. With several sources in one call, and entries of both
-    /// kinds, the functions decide: clang has no list that says "this file or that function".
+    /// None: every function of every source. clang cannot express "this file or that function", so with several sources
+    /// and both kinds of entries, only the functions count.
     fn allow_text(&self, sources: &[&OsStr]) -> Option<String> {
         let listed: Vec<_> = sources.iter().filter(|source| self.has_file(source)).collect();
         if listed.len() == sources.len() {
@@ -152,7 +152,7 @@ fn entries(kind: &str, names: &[String]) -> String {
     names.iter().map(|name| format!("{kind}:{name}\n")).collect()
 }
 
-/// `*` is any text, `?` any character.
+/// Matches a pattern: `*` is any text, `?` any character.
 fn matches(pattern: &[u8], text: &[u8]) -> bool {
     match (pattern.split_first(), text.split_first()) {
         (None, rest) => rest.is_none(),

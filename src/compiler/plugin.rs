@@ -1,5 +1,5 @@
-//! Passes and runtime files of domains, ready for the clang at hand: taken as they are if they were
-//! built for its LLVM, else compiled on first use and kept under a name made from all that went in.
+//! Provides passes and runtime files of domains for this clang. Files built for its LLVM are used directly; others are
+//! compiled on first use and cached under a name derived from all inputs.
 
 use std::fs::{self, File};
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -15,30 +15,32 @@ use ffuzz_assets::{Assets, AssetsError};
 use ffuzz_sys::file::Locked;
 
 const HEADERS: &[&str] = &["h", "hh", "hpp", "inc"];
-/// End of the name of precompiled headers.
+/// File name extension of precompiled headers.
 const PRECOMPILED: &str = "pch";
 
-/// The text that `ffuzz-domain.hpp` writes into every pass, before the version.
+/// Mark that `ffuzz-domain.hpp` writes into every pass, before the version.
 const BUILT_FOR: &[u8] = b"ffuzz pass for LLVM ";
 
-/// Most of a pass's time is spent in LLVM's library: more than -O1 only makes the build slower.
+/// A pass spends most of its time in LLVM's library; more than -O1 only slows the build.
 const PASS_FLAGS: &str = "-std=c++17 -O1 -fPIC -fno-rtti -fno-exceptions -fvisibility=hidden";
 const PASS_LINK_FLAGS: [&str; 2] = ["-shared", "-Wl,-s"];
 /// Plain code that every linker accepts; the header is included automatically.
 const RUNTIME_FLAGS: &str = "-O2 -fPIC -std=gnu11 -ffunction-sections -fno-lto -D__AFL_COMPILER=1 \
      -DFFUZZ_DOMAIN_RUNTIME -include waypoints.h";
 
-/// The pass of all domains that come with ffuzz; it collects words, makes versions that log, and changes code, too.
+/// The pass of all built-in domains. It has further tasks, see [`extras`].
 pub(super) const BUILTIN: &str = "builtin";
-/// What it does then, as names beside those of domains.
+/// Task of the pass: collect words for a dictionary.
 const WORDS: &str = "words";
+/// Task of the pass: add function versions that log comparisons.
 const LOG: &str = "log";
+/// Task of the pass: record which code is behind an edge.
 const FLOW: &str = "flow";
 const CONDITIONS: &str = "conditions";
 const NEVER_ZERO: &str = "never-zero";
 const DENY_EXEC: &str = "deny-exec";
 
-/// What the built-in pass does apart from domains.
+/// Tasks of the built-in pass apart from domains.
 pub(super) fn extras(env: &Env) -> Vec<&'static str> {
     let wanted = [
         (WORDS, env.words),
@@ -51,7 +53,7 @@ pub(super) fn extras(env: &Env) -> Vec<&'static str> {
     wanted.into_iter().filter_map(|(name, wanted)| wanted.then_some(name)).collect()
 }
 
-/// What a build lacks without it, for a warning.
+/// Warning text: the features missing without the pass.
 pub(super) fn without_pass(env: &Env) -> String {
     let lacks = |name: &&str| match *name {
         WORDS => "no words are collected for a dictionary",
@@ -64,7 +66,7 @@ pub(super) fn without_pass(env: &Env) -> String {
     extras(env).iter().map(lacks).collect::<Vec<_>>().join(", and ")
 }
 
-/// Finds or builds files of domains.
+/// Finds or builds the files of domains.
 #[derive(Debug)]
 pub struct Workshop<'a> {
     pub assets: &'a Assets,
@@ -72,7 +74,7 @@ pub struct Workshop<'a> {
 }
 
 impl Workshop<'_> {
-    /// The pass of each domain; built-in and declared ones share one.
+    /// The passes of the domains; built-in and declared domains share one.
     pub fn passes(&self, domains: &[DomainSource]) -> Result<Vec<PathBuf>, CompilerError> {
         let folder = self.assets.directory.clone();
         let builtin = Pair { name: BUILTIN.into(), folder };
@@ -89,7 +91,7 @@ impl Workshop<'_> {
         Ok(passes)
     }
 
-    /// The pass that collects words and changes counters as well.
+    /// The built-in pass, which also collects words and changes counters.
     pub(crate) fn builtin_pass(&self) -> Result<PathBuf, CompilerError> {
         self.pass(&Pair { name: BUILTIN.into(), folder: self.assets.directory.clone() })
     }
@@ -108,7 +110,7 @@ impl Workshop<'_> {
         pair.folder == self.assets.directory
     }
 
-    /// The object of each domain's runtime file, in their order.
+    /// Runtime objects of the domains, in order.
     pub fn runtimes(&self, domains: &[DomainSource]) -> Result<Vec<PathBuf>, CompilerError> {
         let object = |domain: &DomainSource| match domain {
             DomainSource::Pair(pair) => self.runtime(pair),
@@ -117,7 +119,7 @@ impl Workshop<'_> {
         domains.iter().map(object).collect()
     }
 
-    /// The input file of the pass for declared domains, if there are any.
+    /// Input file of the pass for declared domains, if there are any.
     pub(crate) fn declarations(
         &self,
         domains: &[DomainSource],
@@ -133,8 +135,8 @@ impl Workshop<'_> {
         keep_text(self.assets, &text, "txt").map(Some)
     }
 
-    /// A source next to the runtime file is compiled. What is built for another LLVM is compiled from
-    /// the source that travels along, if there is one.
+    /// The pass of a pair. A source next to the runtime file is compiled. A pass built for another LLVM is compiled
+    /// from its bundled source, if it has one.
     fn pass(&self, pair: &Pair) -> Result<PathBuf, CompilerError> {
         if let Some(source) = pair.file("pass.cc") {
             return self.build_pass(&pair.name, &source);
@@ -181,7 +183,7 @@ impl Workshop<'_> {
             };
             let Some(precompiled) = self.precompiled(&llvm, &headers) else { return compile(None) };
             compile(Some(&precompiled)).or_else(|_| {
-                // One of LLVM's headers may have changed since. A mistake in the source shows again.
+                // LLVM's headers may have changed since. An error in the source appears again.
                 compile(None)?;
                 let _ = fs::remove_file(&precompiled);
                 Ok(())
@@ -189,8 +191,8 @@ impl Workshop<'_> {
         })
     }
 
-    /// LLVM's headers as the compiler has read them: that is most of the time which a pass takes to
-    /// compile. None where they cannot be kept; they need 60 MB for each version of LLVM.
+    /// The precompiled LLVM headers, which save most of a pass's compile time. They take 60 MB per LLVM version; None
+    /// if they cannot be stored.
     fn precompiled(&self, llvm: &Llvm, headers: &Path) -> Option<PathBuf> {
         let source = headers.join("ffuzz-domain.hpp");
         let flags = format!("{} {PASS_FLAGS}", llvm.flags);
@@ -204,7 +206,7 @@ impl Workshop<'_> {
         self.once(&made, build).ok()
     }
 
-    /// Only one is kept for this LLVM, whatever other versions of ffuzz have left.
+    /// Removes the precompiled headers of all ffuzz versions for this LLVM.
     fn forget_precompiled(&self) {
         for version in fs::read_dir(&self.assets.root).into_iter().flatten().flatten() {
             let folder = version.path().join(format!("llvm-{}", self.clang.major));
@@ -242,8 +244,8 @@ impl Workshop<'_> {
         })
     }
 
-    /// A compiler searches headers next to the source first, and in FuzzFactory's own folder finds
-    /// those for its LLVM: this header replaces them.
+    /// Makes a pass include `header` instead of one next to its source: a compiler searches there first, and
+    /// FuzzFactory's folder has headers for its own LLVM.
     fn prefer(
         &self,
         header: &Path,
@@ -261,8 +263,8 @@ impl Workshop<'_> {
         Ok(())
     }
 
-    /// Where a result is kept: the name changes with the source, with what it can include from our
-    /// folder or its own, with the flags and with the version of LLVM.
+    /// Path of a cached result. The name depends on the source, on the headers in our folder and its own, on the flags
+    /// and on the LLVM version.
     fn made(
         &self,
         stem: &str,
@@ -286,7 +288,7 @@ impl Workshop<'_> {
         Ok(folder.join(format!("{stem}-{:016x}.{extension}", hasher.finish())))
     }
 
-    /// Makes the file unless it is there. A parallel build waits, and then finds it.
+    /// Builds the file unless it exists. A parallel build waits for it.
     fn once(
         &self,
         made: &Path,
@@ -329,11 +331,11 @@ impl Workshop<'_> {
     }
 }
 
-/// What `llvm-config` says.
+/// Output of `llvm-config`.
 struct Llvm {
-    /// For a compiler of passes.
+    /// Flags to compile a pass.
     flags: String,
-    /// Folder of its programs.
+    /// Folder of LLVM's programs.
     programs: PathBuf,
 }
 
@@ -344,7 +346,7 @@ fn pass_compiler(llvm: &Llvm, headers: &Path) -> Command {
     command
 }
 
-/// Of the `llvm-config` next to clang or the one in PATH.
+/// Queries the `llvm-config` next to clang, or the one in PATH.
 fn llvm_config(clang: &Clang) -> Option<Llvm> {
     let beside = clang.path.canonicalize().ok()?.with_file_name("llvm-config");
     let in_path = PathBuf::from(format!("llvm-config-{}", clang.major));
@@ -358,7 +360,7 @@ fn llvm_config(clang: &Clang) -> Option<Llvm> {
     })
 }
 
-/// Files of a folder with one of these ends, sorted: a change in one is a change of the domain.
+/// Files in a folder with one of these endings, sorted. A change in one of them changes the domain.
 fn sources_in(folder: &Path, ends: &[&str]) -> Vec<PathBuf> {
     let entries = fs::read_dir(folder).into_iter().flatten().flatten();
     let is_source =
@@ -368,14 +370,14 @@ fn sources_in(folder: &Path, ends: &[&str]) -> Vec<PathBuf> {
     found
 }
 
-/// The LLVM version in the pass's mark.
+/// LLVM version in a pass's mark.
 fn llvm_of(pass: &[u8]) -> Option<u32> {
     let at = pass.windows(BUILT_FOR.len()).position(|window| window == BUILT_FOR)?;
     let digits = pass[at + BUILT_FOR.len()..].iter().take_while(|byte| byte.is_ascii_digit());
     String::from_utf8(digits.copied().collect()).ok()?.parse().ok()
 }
 
-/// A generated file in the private folder, named by its content.
+/// Stores a generated file in the private folder, named by its content.
 pub(super) fn keep_text(
     assets: &Assets,
     text: &str,

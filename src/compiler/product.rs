@@ -1,5 +1,5 @@
-//! What a program has got, read from the file that the linker has written: how many edges and words, and
-//! which domains found nothing in any of its sources.
+//! Reports the contents of a linked program: the numbers of edges and words, and the domains without sites in any
+//! source.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -8,18 +8,18 @@ use std::path::Path;
 use ffuzz_engine::mutate::words;
 use object::read::{Object, ObjectSection, ReadCache};
 
-/// Section with the addresses of clang's counters, two words for each.
+/// Section with the addresses of clang's counters, two words each.
 const TABLE: &str = "__sancov_pcs";
-/// The counters themselves. Go's compiler makes them without the table.
+/// Section with the counters. Go's compiler creates it without the table.
 const COUNTERS: &str = "__sancov_cntrs";
-/// Written by `llvm-passes/ffuzz-domain.hpp`: a line for each source and domain, with the number of its sites.
+/// Section by `llvm-passes/ffuzz-domain.hpp`: one line per source and domain with the number of sites.
 const SITES: &str = ".ffuzz_sites";
-/// Written by `llvm-passes/ffuzz-words.hpp`.
+/// Section by `llvm-passes/ffuzz-words.hpp`.
 const WORDS: &str = ".ffuzz_words";
-/// Largest text that is read: that of a million sources.
+/// Maximum size of a text section; enough for a million sources.
 const MOST_TEXT: u64 = 32 << 20;
 
-/// Lines for the user; none if the file is no program.
+/// Lines for the user; empty if the file is no program.
 pub(super) fn report(path: &Path, coverage: bool) -> Vec<String> {
     let shown = path.display();
     let Some(Contents { edges, has_counters, sites, words }) = read(path) else {
@@ -56,7 +56,7 @@ struct Contents {
 }
 
 fn read(path: &Path) -> Option<Contents> {
-    // Not a device, such as /dev/null.
+    // Skip devices such as /dev/null.
     fs::metadata(path).ok().filter(fs::Metadata::is_file)?;
     let cache = ReadCache::new(File::open(path).ok()?);
     let file = object::File::parse(&cache).ok()?;
@@ -73,7 +73,7 @@ fn read(path: &Path) -> Option<Contents> {
     Some(Contents { edges, has_counters, sites, words: words.len() })
 }
 
-/// Sites of each domain in all sources.
+/// Sums up the sites of each domain over all sources.
 fn add_up(text: &[u8]) -> BTreeMap<String, u64> {
     let mut counts = BTreeMap::new();
     for line in String::from_utf8_lossy(text).split(['\n', '\0']) {

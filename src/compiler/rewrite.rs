@@ -1,7 +1,7 @@
-//! The pure core of the wrapper: from the user's command line to clang's.
+//! The pure core of the wrapper: converts the user's command line to clang's.
 //!
-//! Order: objects of the domains, ffuzz-cc's options, the user's words in their order (so the user's
-//! options win), and after them what must be last in a link.
+//! Order: objects of the domains, ffuzz-cc's options, the user's words in order (so the user's options win), then
+//! everything that must come last in a link.
 
 use std::ffi::{OsStr, OsString};
 use std::path::PathBuf;
@@ -12,46 +12,46 @@ use super::lists::CoverageScope;
 use super::plugin::BUILTIN;
 use ffuzz_assets::{EXPORTED, SCRIPT};
 
-/// How counters become shared memory.
+/// Method to share the counters with the fuzzer.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum CounterLink {
-    /// The linker script puts them on pages of their own.
+    /// The linker script places them on separate pages.
     Shared,
-    /// The linker does not take the script: they are copied after a run.
+    /// The linker rejects the script; counters are copied after each run.
     Copied,
     /// Unknown before the first try.
     Unknown,
 }
 
-/// What was found out about this machine and this call.
+/// Facts about this machine and this call.
 #[derive(Clone, Debug)]
 pub(crate) struct Additions {
     /// Folder of runtime, headers and scripts.
     pub assets: PathBuf,
-    /// Runtime objects of the domains, in the order of WAYPOINTS; empty when nothing is linked.
+    /// Runtime objects of the domains, in the order of WAYPOINTS; empty without a link.
     pub runtimes: Vec<PathBuf>,
-    /// Their passes for this clang; empty when nothing is compiled.
+    /// Passes of the domains for this clang; empty without a compilation.
     pub passes: Vec<PathBuf>,
-    /// Names of the built-in ones.
+    /// Names of the built-in domains.
     pub builtin: Vec<String>,
-    /// What the pass reads about declared ones.
+    /// Input of the pass for declared domains.
     pub declared: Option<PathBuf>,
     pub coverage: CoverageScope,
     pub link: CounterLink,
-    /// Choose the optimisation level, because the user did not.
+    /// Choose the optimization level, because the user did not.
     pub opt_level: bool,
-    /// A file that shows a cache of objects the settings, in preprocessed source.
+    /// A file that shows the settings to an object cache in preprocessed source.
     pub settings: Option<PathBuf>,
-    /// An option that shows them to one between us and clang.
+    /// An option that shows the settings to a cache between ffuzz-cc and clang.
     pub settings_option: Option<OsString>,
-    /// An object with the path of this program, which a harness starts to fuzz.
+    /// An object with the path of ffuzz, which a harness starts to fuzz.
     pub program: Option<PathBuf>,
-    /// Why the pass is missing that collects words and changes counters.
+    /// The reason why the built-in pass is missing.
     pub lacks_pass: Option<String>,
 }
 
-/// The AFL macros. They are on the command line, where existing sources test for them with
-/// `#ifdef`, and have to work in C and C++, so each names its function with an assembler label.
+/// The AFL macros. Existing sources test for them with `#ifdef`, so they are on the command line. They must work in C
+/// and C++, so each names its function with an assembler label.
 const MACROS: &[&str] = &[
     "-D__AFL_COMPILER=1",
     "-D__AFL_HAVE_MANUAL_CONTROL=1",
@@ -79,25 +79,25 @@ const MACROS: &[&str] = &[
      __asm__(\"__afl_coverage_skip\"); __ffuzz_coverage_skip(); }))",
 ];
 
-/// Edge counters and the table of their addresses, for the compiler proper: given to the
-/// driver, clang would link a sanitizer runtime whose signal handlers hide crashes.
+/// Edge counters and the table of their addresses, as options of the compiler proper: if the driver got them, clang
+/// would link a sanitizer runtime whose signal handlers hide crashes.
 const COVERAGE: &[&str] = &[
     "-fsanitize-coverage-type=3",
     "-fsanitize-coverage-inline-8bit-counters",
     "-fsanitize-coverage-pc-table",
 ];
 
-/// The C++ library, if something needs it.
+/// The C++ library, linked only if needed.
 const CXX_LIBRARY: &[&str] =
     &["-Wl,--push-state,--as-needed", "-lstdc++", "-lm", "-Wl,--pop-state"];
 
-/// What the runtime needs where the compiler adds no libraries: the user's libraries come before it.
+/// Libraries of the runtime where the compiler adds none; they follow the user's libraries.
 const BARE_LIBRARIES: &[&str] = &["-Wl,--start-group", "-lgcc", "-lc", "-Wl,--end-group"];
 
 /// Builtins that AFL_NO_BUILTIN keeps from being inlined.
 const COMPARERS: &[&str] = &["strcmp", "strncmp", "strcasecmp", "strncasecmp", "memcmp"];
 
-/// The arguments of clang.
+/// Builds clang's arguments.
 #[must_use]
 pub(crate) fn rewrite(invocation: &Invocation, env: &Env, additions: &Additions) -> Vec<OsString> {
     let mut words: Vec<OsString> = vec![];
@@ -117,7 +117,7 @@ pub(crate) fn rewrite(invocation: &Invocation, env: &Env, additions: &Additions)
         sanitizers(&mut words, env);
     }
     let kept = user_words(&invocation.words, additions);
-    // clang reads the response files itself, unless something in them is not for it.
+    // clang reads the response files itself, unless a word in them must be removed.
     let unchanged = kept == invocation.words;
     words.extend(if unchanged { invocation.arguments.clone() } else { kept });
     if invocation.includes_first {
@@ -138,8 +138,8 @@ fn preprocessor(words: &mut Vec<OsString>, additions: &Additions) {
     words.push(additions.assets.join("include").into_os_string());
 }
 
-/// Files that every source includes. Before the user's words, but after their `-include`: clang ignores a
-/// precompiled header that is not the first.
+/// Adds the files that every source includes. They precede the user's words but follow their `-include`: clang ignores
+/// a precompiled header that is not the first.
 fn includes(words: &mut Vec<OsString>, invocation: &Invocation, env: &Env, additions: &Additions) {
     if invocation.sources.is_empty() {
         return;
@@ -206,8 +206,8 @@ fn sanitizers(words: &mut Vec<OsString>, env: &Env) {
     }
 }
 
-/// The user's words in their order: without libFuzzer's parts, which the driver replaces. The option
-/// of the `diff` domain is its pass's, which has to be loaded before LLVM's options are read.
+/// The user's words in order, without libFuzzer's parts, which the driver replaces. The option of the `diff` domain
+/// belongs to its pass, which must be loaded before LLVM's options are read.
 fn user_words(arguments: &[OsString], additions: &Additions) -> Vec<OsString> {
     let holder = if additions.builtin.iter().any(|name| name == "diff") { BUILTIN } else { "diff" };
     let holds_diff = |pass: &&PathBuf| {
@@ -223,7 +223,7 @@ fn user_words(arguments: &[OsString], additions: &Additions) -> Vec<OsString> {
             if !kept.is_empty() {
                 words.push(format!("-fsanitize={}", kept.join(",")).into());
             } else if words.last().is_some_and(|last| last == "-Xclang") {
-                // It would take the next word.
+                // The option would take the next word.
                 words.pop();
             }
         } else if text.starts_with("-target_locations") {
@@ -261,12 +261,11 @@ fn link(words: &mut Vec<OsString>, invocation: &Invocation, env: &Env, additions
     }
     if invocation.links_rust {
         words.extend(["memcmp", "bcmp"].map(|name| format!("-Wl,--wrap={name}").into()));
-        // A sanitizer defines them weakly: lld then takes no member of an archive for what wraps them.
+        // A sanitizer defines them weakly, so lld would not extract the wrappers from the archive.
         words.push("-Wl,-u,__wrap_memcmp".into());
     }
     if invocation.fuzzer_driver {
-        // Archives are searched once, in their order: one of the user's that holds the harness is
-        // before the driver, which needs it.
+        // Archives are searched once, in order. A user's archive with the harness precedes the driver, which needs it.
         words.push("-Wl,-u,LLVMFuzzerTestOneInput".into());
         words.push(file("libffuzz-driver.a"));
         words.extend(additions.program.clone().map(PathBuf::into_os_string));
@@ -277,7 +276,7 @@ fn link(words: &mut Vec<OsString>, invocation: &Invocation, env: &Env, additions
     } else if invocation.fuzzer_driver
         && !invocation.words.iter().any(|word| word == "-stdlib=libc++")
     {
-        // As clang does it for libFuzzer: a harness in C++ may be linked by the C compiler.
+        // As clang does for libFuzzer: the C compiler may link a C++ harness.
         words.extend(CXX_LIBRARY.iter().map(OsString::from));
     }
 }

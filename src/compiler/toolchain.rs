@@ -1,4 +1,4 @@
-//! Finds clang and guesses the linker, without starting a process in the common case.
+//! Finds clang and guesses the linker, usually without starting a process.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -6,7 +6,7 @@ use std::process::Command;
 use super::CompilerError;
 use super::env::Env;
 
-/// Newest first, as far as they are tested.
+/// Tested versions, newest first.
 const VERSIONS: &[u32] = &[19, 18, 17, 16, 15, 14];
 
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -21,7 +21,7 @@ pub struct Clang {
     pub major: u32,
 }
 
-/// How a linker handles the linker script.
+/// Whether a linker accepts the linker script.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Linker {
     TakesScript,
@@ -29,7 +29,7 @@ pub(crate) enum Linker {
     Unknown,
 }
 
-/// `FFUZZ_CC`, then `AFL_CC`/`AFL_CXX`, then the newest known clang, then plain `clang`.
+/// Finds clang: `FFUZZ_CC`, then `AFL_CC`/`AFL_CXX`, then the newest known clang, then plain `clang`.
 pub fn find(language: Language, env: &Env) -> Result<Clang, CompilerError> {
     let name = if language == Language::C { "clang" } else { "clang++" };
     let afl = if language == Language::C { &env.afl_cc } else { &env.afl_cxx };
@@ -56,14 +56,14 @@ pub fn find(language: Language, env: &Env) -> Result<Clang, CompilerError> {
         .ok_or_else(|| CompilerError::NoClang { tried: format!("{name}-19 … {name}-14, {name}") })
 }
 
-/// A program of the LLVM that `clang` belongs to: beside it, or in PATH with its number.
+/// Finds a program of clang's LLVM: next to clang, or in PATH with its version number.
 pub(super) fn tool(name: &str, clang: &Clang, env: &Env) -> Option<PathBuf> {
     let beside = clang.path.canonicalize().ok().map(|path| path.with_file_name(name));
     let numbered = PathBuf::from(format!("{name}-{}", clang.major));
     beside.filter(|path| path.is_file()).or_else(|| locate(&numbered, &env.path))
 }
 
-/// `FFUZZ_CC` names the C compiler or the C++ one; each implies the other.
+/// Converts the compiler in `FFUZZ_CC` to the one of `language`; either may be given.
 fn for_language(path: &Path, language: Language) -> PathBuf {
     let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
     let c_name = name.replacen("clang++", "clang", 1);
@@ -72,7 +72,7 @@ fn for_language(path: &Path, language: Language) -> PathBuf {
     path.with_file_name(name)
 }
 
-/// A path with a slash is itself; a name is searched in PATH.
+/// Resolves a program: a path with a slash stays, a name is searched in PATH.
 pub(super) fn locate(program: &Path, path: &[PathBuf]) -> Option<PathBuf> {
     if program.components().count() > 1 {
         return program.is_file().then(|| program.to_owned());
@@ -80,8 +80,8 @@ pub(super) fn locate(program: &Path, path: &[PathBuf]) -> Option<PathBuf> {
     path.iter().map(|folder| folder.join(program)).find(|candidate| candidate.is_file())
 }
 
-/// The major version: from the name (`clang-19`), from the folder a link leads to
-/// (`…/llvm-19/bin/clang`), else by asking.
+/// Finds the major version: from the name (`clang-19`), from the folder that a link points to (`…/llvm-19/bin/clang`),
+/// otherwise by running clang.
 fn major(clang: &Path) -> Option<u32> {
     let name = clang.file_name()?.to_str()?;
     if let Some((stem, version)) = name.rsplit_once('-')
@@ -104,7 +104,7 @@ fn major(clang: &Path) -> Option<u32> {
     rest.split('.').next()?.parse().ok()
 }
 
-/// The linker that clang uses by default: `ld` in PATH, links resolved.
+/// Classifies clang's default linker: `ld` in PATH, links resolved.
 #[must_use]
 pub(crate) fn default_linker(env: &Env) -> Linker {
     let Some(ld) = locate(Path::new("ld"), &env.path).and_then(|ld| ld.canonicalize().ok()) else {

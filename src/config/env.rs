@@ -1,7 +1,7 @@
-//! The environment: one table of all variables ([`TABLE`]) and the only place that reads them.
+//! The environment: one table of all variables ([`TABLE`]), and the only code that reads them.
 //!
-//! Help, `docs/env.md` and the warning about mistyped names come from the table. Parts of the
-//! fuzzer never see the environment, only the options made from it.
+//! The help, `docs/env.md` and the warning about misspelt names are generated from the table. Other parts of the fuzzer
+//! never read the environment, only the options made from it.
 
 mod table;
 
@@ -17,8 +17,8 @@ use miette::Diagnostic;
 
 pub use table::TABLE;
 
-/// The text in a target's command line that stands for the file of an input: `AFL_INPUT_PLACEHOLDER`, or `@@`. The
-/// processes that this one starts inherit the variable, and so agree.
+/// The text in a target's command line that stands for the input file: `AFL_INPUT_PLACEHOLDER`, or `@@`. Child
+/// processes inherit the variable, and so use the same text.
 #[must_use]
 pub fn placeholder() -> &'static [u8] {
     static TEXT: OnceLock<Vec<u8>> = OnceLock::new();
@@ -28,7 +28,7 @@ pub fn placeholder() -> &'static [u8] {
     })
 }
 
-/// Where [`placeholder`] is in a word of a command line.
+/// Position of [`placeholder`] in a word of a command line.
 #[must_use]
 pub fn placeholder_in(word: &OsStr) -> Option<usize> {
     let text = placeholder();
@@ -40,9 +40,9 @@ pub fn placeholder_in(word: &OsStr) -> Option<usize> {
 pub struct Variable {
     pub name: &'static str,
     pub kind: VariableKind,
-    /// What holds without it.
+    /// Value or behavior if the variable is unset.
     pub default: &'static str,
-    /// Commands that use it.
+    /// Commands that use the variable.
     pub command: &'static str,
     pub status: VariableStatus,
     pub meaning: &'static str,
@@ -57,20 +57,20 @@ pub enum VariableKind {
     Path,
 }
 
-/// What happens when a variable is set.
+/// Effect of setting a variable.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum VariableStatus {
-    /// It has the described effect.
+    /// Has the described effect.
     Honoured,
-    /// Nothing needs to be done for it.
+    /// Accepted without effect, because nothing is needed.
     Accepted,
-    /// Not supported now: ignored, with a warning.
+    /// Unsupported: ignored with a warning.
     Ignored,
-    /// Starting with it would be wrong: an error.
+    /// An error: starting with it would be wrong.
     Refused,
     /// For the target or its runtime, which inherit it.
     Target,
-    /// Set by ffuzz for its own processes, never by a user.
+    /// Set by ffuzz for its own processes; not for users.
     Internal,
 }
 
@@ -90,7 +90,7 @@ impl VariableStatus {
 }
 
 impl Variable {
-    /// Whether `ffuzz-cc` alone reads it.
+    /// Returns true if only `ffuzz-cc` reads it.
     #[must_use]
     pub fn is_for_compiler(&self) -> bool {
         self.command == "cc"
@@ -104,13 +104,13 @@ impl Variable {
     }
 }
 
-/// The row for a name.
+/// The table row of a name.
 #[must_use]
 pub fn find(name: &str) -> Option<&'static Variable> {
     TABLE.iter().find(|variable| variable.matches(name))
 }
 
-/// A value that cannot be used.
+/// An invalid value.
 #[derive(Debug, thiserror::Error, Diagnostic)]
 #[error("{name}={value} is not {expected}")]
 #[diagnostic(help("unset {name}, or set it to {expected}"))]
@@ -120,21 +120,22 @@ pub struct EnvError {
     pub expected: String,
 }
 
-/// Folders that decide where the files inside the executable are unpacked (`assets`).
+/// Folders that determine where the executable's embedded files are unpacked (`assets`).
 #[derive(Clone, Debug, Default)]
 pub struct AssetPlaces {
-    /// `FFUZZ_LIB_DIR`: they are there already.
+    /// `FFUZZ_LIB_DIR`: folder with unpacked files.
     pub lib_dir: Option<PathBuf>,
-    /// `AFL_PATH`; used only if it holds the files of ffuzz.
+    /// `AFL_PATH`; used only if it contains the files of ffuzz.
     pub afl_path: Option<PathBuf>,
-    /// `XDG_CACHE_HOME`, `HOME`, `TMPDIR`: the first that can be used.
+    /// `XDG_CACHE_HOME`. The first usable of this, `home` and `TMPDIR` is the place to unpack.
     pub cache_home: Option<PathBuf>,
+    /// `HOME`.
     pub home: Option<PathBuf>,
     pub tmpdir: Option<PathBuf>,
 }
 
 impl AssetPlaces {
-    /// Those of this process.
+    /// Reads the folders from this process's environment.
     #[must_use]
     pub fn read() -> Self {
         let path = |name| var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
@@ -148,8 +149,8 @@ impl AssetPlaces {
     }
 }
 
-/// Variables with access to servers, or the path of a file with it: ffuzz, or the job that has started it, needs them, and
-/// the target does not.
+/// Variables with credentials for servers, or with the path of such a file. ffuzz or the job that started it needs
+/// them; the target must not get them.
 pub const WITHHELD: [&str; 8] = [
     "FM_CONFIG_PATH",
     "GITHUB_TOKEN",
@@ -161,14 +162,14 @@ pub const WITHHELD: [&str; 8] = [
     "CI_REGISTRY_PASSWORD",
 ];
 
-/// All variables of a process, or of a test.
+/// All variables of a process or a test.
 #[derive(Clone, Debug, Default)]
 pub struct Environment {
     variables: BTreeMap<OsString, OsString>,
 }
 
 impl Environment {
-    /// The environment of this process.
+    /// Reads the environment of this process.
     #[must_use]
     pub fn read() -> Self {
         Self { variables: std::env::vars_os().collect() }
@@ -179,7 +180,7 @@ impl Environment {
         Self { variables: pairs.iter().map(|(n, v)| (n.into(), v.into())).collect() }
     }
 
-    /// The same with these variables, as far as it has none of their names.
+    /// A copy with these variables added; existing ones stay.
     #[must_use]
     pub fn with_defaults(&self, variables: Vec<(OsString, OsString)>) -> Self {
         let mut all = self.clone();
@@ -195,7 +196,7 @@ impl Environment {
         self.variables.get(OsStr::new(name)).map(OsString::as_os_str).filter(|v| !v.is_empty())
     }
 
-    /// Without the variables whose names end so.
+    /// A copy without the variables whose names end with `ending`.
     #[must_use]
     pub fn without(&self, ending: &str) -> Self {
         let mut rest = self.clone();
@@ -203,7 +204,7 @@ impl Environment {
         rest
     }
 
-    /// The variables whose names end so.
+    /// The variables whose names end with `ending`.
     #[must_use]
     pub fn ending_with(&self, ending: &str) -> Vec<(OsString, OsString)> {
         let ends = |name: &OsString| name.to_string_lossy().ends_with(ending);
@@ -211,13 +212,13 @@ impl Environment {
         found.map(|(name, value)| (name.clone(), value.clone())).collect()
     }
 
-    /// Whether one of the spellings of a flag is set.
+    /// Returns true if one of the spellings of a flag is set.
     #[must_use]
     pub fn flag(&self, names: &[&str]) -> bool {
         names.iter().any(|name| self.get(name).is_some())
     }
 
-    /// A whole number within bounds.
+    /// Parses an integer in `min..=max`.
     pub fn number(&self, name: &str, min: i64, max: i64) -> Result<Option<i64>, EnvError> {
         let Some(value) = self.get(name) else { return Ok(None) };
         let value = value.to_string_lossy();
@@ -235,7 +236,7 @@ impl Environment {
         }
     }
 
-    /// A part of something, 0 to 1.
+    /// Parses a fraction in 0..=1.
     pub fn fraction(&self, name: &str) -> Result<Option<f64>, EnvError> {
         let Some(value) = self.get(name) else { return Ok(None) };
         let value = value.to_string_lossy();
@@ -255,8 +256,7 @@ impl Environment {
         self.set().filter(|(name, _)| find(name).is_some()).collect()
     }
 
-    /// Warnings about variables that are not known or have no effect, unless
-    /// `AFL_IGNORE_UNKNOWN_ENVS` is set.
+    /// Warnings about variables that are unknown or have no effect, unless `AFL_IGNORE_UNKNOWN_ENVS` is set.
     #[must_use]
     pub fn warnings(&self) -> Vec<String> {
         let quiet = self.flag(&["AFL_IGNORE_UNKNOWN_ENVS"]);
@@ -276,7 +276,7 @@ impl Environment {
         warnings
     }
 
-    /// The first variable that must not be set.
+    /// The first set variable that is refused.
     #[must_use]
     pub fn refused(&self) -> Option<(String, &'static Variable)> {
         self.ours().find_map(|(name, _)| {
@@ -304,11 +304,11 @@ fn nearest(name: &str) -> &'static str {
     names.min_by_key(|known| edit_distance(known, name)).unwrap_or_default()
 }
 
-/// The one of `names` that is most similar to a mistyped word, if any is similar enough.
+/// The one of `names` most similar to a misspelt word, if any is similar enough.
 #[must_use]
 pub fn similar<'a>(word: &str, names: impl Iterator<Item = &'a str>) -> Option<&'a str> {
     let distances = names.map(|name| (edit_distance(name, word), name));
-    // In a word of four letters one may be wrong, or two have changed places.
+    // A word of four letters may have one wrong letter or two swapped letters.
     let most = (word.len() / 3).clamp(1, 3).max(usize::from(word.len() > 3) * 2);
     distances.min().filter(|(distance, _)| *distance <= most).map(|(_, name)| name)
 }
@@ -357,7 +357,7 @@ mod tests {
     }
 
     impl Variable {
-        /// Who has defined it.
+        /// Origin of the variable.
         fn whose(&self) -> &'static str {
             match self.name {
                 "WAYPOINTS" | "DOMAINS" | "WAYPOINTS_DISABLE_COVERAGE" => "FuzzFactory",
@@ -367,7 +367,7 @@ mod tests {
             }
         }
 
-        /// Its type, and its default if it has one.
+        /// Type, and default if there is one.
         fn value(&self) -> String {
             match (self.kind.word(), self.default) {
                 (kind, "off" | "none") => kind.to_owned(),
@@ -423,7 +423,7 @@ The fuzzer and `ffuzz-cc` set these for their own processes. Never set one.
 |---|---|
 ";
 
-    /// A table; neighbours that differ in nothing but their names are one row.
+    /// Formats a table; neighbours that differ only in their names share a row.
     fn rows(table: &[&Variable], cells: impl Fn(&Variable) -> String) -> String {
         let mut text = String::new();
         for same in table.chunk_by(|a, b| cells(a) == cells(b)) {

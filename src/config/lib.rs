@@ -1,4 +1,4 @@
-//! Options and environment, checked and resolved once; later parts see only their own struct.
+//! Options and environment, checked and resolved once. Later parts see only their own struct.
 
 pub mod env;
 pub mod net;

@@ -1,9 +1,9 @@
-//! Which socket of a target takes the inputs (`--net`).
+//! The target's socket that takes the inputs (`--net`).
 
 use std::fmt;
 use std::str::FromStr;
 
-/// What the fuzzer is to the target.
+/// Role of the target on its socket.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Side {
     /// The target listens; the fuzzer connects.
@@ -19,25 +19,25 @@ pub enum Protocol {
     Unix,
 }
 
-/// A value of `--net`, and what belongs to it. Its [`Display`](fmt::Display) is what the library in the target reads from `FFUZZ_NET`
-/// (`runtime/net/options.h`).
+/// A parsed `--net` with related options. The library in the target reads its [`Display`](fmt::Display) form from
+/// `FFUZZ_NET` (`runtime/net/options.h`).
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct NetOptions {
     pub side: Side,
     pub protocol: Protocol,
-    /// None: the first one that the target uses.
+    /// Port; None: the first one that the target uses.
     pub port: Option<u16>,
-    /// Of a local socket; else empty.
+    /// Path of a local socket; otherwise empty.
     pub path: String,
-    /// Answers are a domain, and what tells them apart: a regular expression (POSIX, extended), or if it is empty their
-    /// status or first word.
+    /// Makes answers a domain. The value is the regular expression (POSIX, extended) that distinguishes answers; if it
+    /// is empty, their status or first word does.
     pub answers: Option<String>,
 }
 
-/// Bytes of the path of a local socket (unix(7)).
+/// Maximum length of a local socket's path (unix(7)).
 const LONGEST_PATH: usize = 107;
 
-/// Why a text is no value of `--net`.
+/// The reason why a text is no value of `--net`.
 #[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
 pub enum NetError {
     #[error("{0:?} names no socket")]

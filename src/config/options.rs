@@ -1,5 +1,5 @@
-//! Checked, resolved options of the fuzzer. Made by `cmd::fuzz` from the command line and the
-//! environment; nothing later reads either again.
+//! Checked and resolved options of the fuzzer. `cmd::fuzz` makes them from the command line and the environment, which
+//! nothing reads later.
 
 use std::ffi::{CString, OsStr, OsString};
 use std::net::SocketAddr;
@@ -14,7 +14,7 @@ pub use ffuzz_engine::options::{
     Wanted,
 };
 
-/// All settings of a campaign. `campaign` takes it apart; no other part gets all of it.
+/// All settings of a campaign. `campaign` splits them; no other part gets all of them.
 #[derive(Clone, Debug)]
 pub struct Options {
     pub input: Input,
@@ -36,7 +36,7 @@ pub struct Options {
     pub control: Option<ControlPlace>,
     /// `--metrics`.
     pub metrics: Option<SocketAddr>,
-    /// None: crashes are saved, but not triaged.
+    /// None: crashes are saved but not triaged.
     pub triage: Option<TriageOptions>,
     pub ui: UiMode,
     pub colors: Colors,
@@ -50,20 +50,20 @@ pub struct Options {
 /// `-w`.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub struct SanitizerOptions {
-    /// Programs for the command line of the target.
+    /// Programs that replace the target's program.
     pub builds: Vec<PathBuf>,
     pub inspected: Inspected,
 }
 
-/// `-c`: what logs the comparisons that are solved.
+/// `-c`: the program that logs comparisons for the solvers.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub enum Logger {
-    /// The target, if it does so by itself.
+    /// The target, if it can log.
     #[default]
     TargetIfAble,
-    /// `-c 0`: the target, also one of AFL++.
+    /// `-c 0`: the target, even one of AFL++.
     Target,
-    /// Another program for the command line of the target.
+    /// Another program that replaces the target's program.
     Build(PathBuf),
 }
 
@@ -75,7 +75,7 @@ pub enum ControlPlace {
     Stdin,
 }
 
-/// Coverage states of other campaigns, and for them.
+/// Coverage states to load and to save.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub struct CoverageOptions {
     /// `--load-coverage`, absolute.
@@ -85,24 +85,24 @@ pub struct CoverageOptions {
 }
 
 impl CoverageOptions {
-    /// Neither is asked for.
+    /// Returns true if neither is requested.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         *self == Self::default()
     }
 }
 
-/// Part of `crashes::triage`: the process next to a campaign that triages its crashes.
+/// Part of `crashes::triage`: the process that triages the campaign's crashes.
 #[derive(Clone, Debug)]
 pub struct TriageOptions {
     pub argv: Vec<OsString>,
-    /// Added to the fuzzer's environment.
+    /// Variables added to the fuzzer's environment.
     pub env: Vec<(OsString, OsString)>,
-    /// Where it writes.
+    /// Output folder of the triage.
     pub folder: PathBuf,
-    /// It triages hangs as well,
+    /// Triages hangs as well.
     pub hangs: bool,
-    /// and at values, from the beginning.
+    /// Looks at domain values as well, from the beginning of the campaign.
     pub records: bool,
 }
 
@@ -110,7 +110,7 @@ pub struct TriageOptions {
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub enum Input {
     Directory(PathBuf),
-    /// `-i -`, or `AFL_AUTORESUME` with an instance folder that has work in it.
+    /// `-i -`, or `AFL_AUTORESUME` with a non-empty instance folder.
     Resume,
 }
 
@@ -132,7 +132,7 @@ pub struct OutputOptions {
     pub crash_readme: bool,
     /// All words of the command line, for `fuzzer_setup` and `fuzzer_stats`.
     pub command_line: Vec<OsString>,
-    /// The line for a shell that resumes this campaign; None if nothing can.
+    /// The shell line that resumes this campaign; None if it cannot be resumed.
     pub resume: Option<String>,
     /// Known variables that are set, for `fuzzer_setup`.
     pub environment: Vec<(String, String)>,
@@ -143,16 +143,16 @@ pub struct OutputOptions {
 /// Part of `exec`.
 #[derive(Clone, Debug)]
 pub struct TargetOptions {
-    /// `PATH`, for a program given without a slash.
+    /// `PATH`, to find a program without a slash.
     pub search_path: Option<OsString>,
-    /// Program and its arguments, `@@` still in place.
+    /// Program and arguments, with unreplaced `@@`.
     pub command: Vec<OsString>,
-    /// `-f`: the file the target reads.
+    /// `-f`: the file that the target reads.
     pub file: Option<PathBuf>,
     pub timeout: TimeoutSpec,
-    /// Largest address space in bytes (`-m`); None = unlimited.
+    /// Maximum address space in bytes (`-m`); None = unlimited.
     pub memory_limit: Option<u64>,
-    /// `AFL_FORKSRV_INIT_TMOUT`; default ten times the run timeout.
+    /// `AFL_FORKSRV_INIT_TMOUT`; default: ten times the run timeout.
     pub init_timeout: Option<Duration>,
     /// `AFL_HANG_TMOUT`; default: 1 s, or `-t` if that is larger.
     pub hang_timeout: Option<Duration>,
@@ -162,29 +162,31 @@ pub struct TargetOptions {
     pub crash_exit_code: Option<u8>,
     /// Every exit code but 0 counts as a crash (`tmin -x`).
     pub exit_is_crash: bool,
-    /// `AFL_KILL_SIGNAL` (default SIGKILL) and `AFL_FORK_SERVER_KILL_SIGNAL` (default SIGTERM).
+    /// `AFL_KILL_SIGNAL` (default SIGKILL).
     pub kill_signal: i32,
+    /// `AFL_FORK_SERVER_KILL_SIGNAL` (default SIGTERM).
     pub fork_server_kill_signal: i32,
-    /// `--run-mode`: the fastest execution mode that may be used.
+    /// `--run-mode`: the fastest execution mode allowed.
     pub run_mode: RunMode,
-    /// Targets without a loop may be restored instead of forked (not `FFUZZ_NO_SNAPSHOT`).
+    /// Allow targets without a loop to be restored instead of forked (not `FFUZZ_NO_SNAPSHOT`).
     pub snapshots: bool,
-    /// Their runs begin at main, also if the input is read much later (`FFUZZ_SNAPSHOT_AT_MAIN`).
+    /// Snapshots are taken at main, even if the input is read much later (`FFUZZ_SNAPSHOT_AT_MAIN`).
     pub snapshots_at_main: bool,
-    /// Batches must not depend on measured times (`-s`).
+    /// Batch sizes must not depend on measured times (`-s`).
     pub steady_batches: bool,
-    /// `AFL_PERSISTENT`, `AFL_DEFER_FORKSRV`: force what the file does not show.
+    /// `AFL_PERSISTENT`: the target has a loop, even if its file does not show that.
     pub force_persistent: bool,
+    /// `AFL_DEFER_FORKSRV`: the target defers its fork server, even if its file does not show that.
     pub force_deferred: bool,
     /// `-n`: no instrumentation, every run is fork + exec.
     pub non_instrumented: bool,
-    /// `-Q`: breakpoints are the instrumentation.
+    /// `-Q`: fuzz a program without instrumentation.
     pub native: Option<NativeOptions>,
-    /// Where libraries are unpacked that are loaded into the target.
+    /// Folders for libraries that are loaded into the target.
     pub places: AssetPlaces,
-    /// `--guard-heap`: the library for it is among `extra_env`.
+    /// `--guard-heap`: `extra_env` contains the library for it.
     pub guards_heap: bool,
-    /// `--net`: the socket of the target that takes the inputs.
+    /// `--net`: the target's socket that takes the inputs.
     pub net: Option<NetOptions>,
     /// `AFL_NO_FORKSRV`.
     pub no_fork_server: bool,
@@ -194,12 +196,12 @@ pub struct TargetOptions {
     pub skip_binary_check: bool,
     /// `AFL_NO_AUTODICT`.
     pub ignore_auto_dictionary: bool,
-    /// `AFL_DEBUG` or `AFL_DEBUG_CHILD`: the target's output is shown.
+    /// `AFL_DEBUG` or `AFL_DEBUG_CHILD`: show the target's output.
     pub show_output: bool,
-    /// Added to the inherited environment, for the target only: `AFL_PRELOAD` as LD_PRELOAD,
-    /// LD_BIND_NOW, sanitizer options that the user did not set, and last `AFL_TARGET_ENV`.
+    /// Variables added to the target's environment: `AFL_PRELOAD` as LD_PRELOAD, LD_BIND_NOW, sanitizer options that
+    /// the user did not set, and last `AFL_TARGET_ENV`.
     pub extra_env: Vec<(OsString, OsString)>,
-    /// `-N`: the input file is truncated, not replaced.
+    /// `-N`: truncate the input file instead of replacing it.
     pub keep_input_file: bool,
     /// `AFL_I_DONT_CARE_ABOUT_MISSING_CRASHES`.
     pub skip_core_pattern_check: bool,
@@ -207,14 +209,14 @@ pub struct TargetOptions {
     pub cpu: CpuChoice,
 }
 
-/// How a program without instrumentation is fuzzed.
+/// Options to fuzz a program without instrumentation.
 #[derive(Clone, Debug, Default)]
 pub struct NativeOptions {
-    /// `--modules`: names of files with colons between them, or `all`; None: the program and the libraries
-    /// that are not part of the language runtime.
+    /// `--modules`: file names separated by colons, or `all`. None: the program and all libraries that are not part of
+    /// the language runtime.
     pub modules: Option<String>,
     pub engine: NativeEngine,
-    /// What the runtime counts, in the order of the maps; without breakpoints nothing.
+    /// Domains that the runtime counts, in the order of the maps; without breakpoints none.
     pub domains: Vec<NativeDomain>,
 }
 
@@ -230,10 +232,10 @@ pub enum NativeDomain {
 
 impl NativeDomain {
     pub const ALL: [Self; 5] = [Self::Mem, Self::Heap, Self::Out, Self::Perf, Self::Slow];
-    /// Those that count unless the user chooses.
+    /// Domains that count by default.
     pub const USUAL: [Self; 3] = [Self::Mem, Self::Heap, Self::Out];
 
-    /// As in `WAYPOINTS`.
+    /// Name as in `WAYPOINTS`.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -245,23 +247,23 @@ impl NativeDomain {
         }
     }
 
-    /// The one of this name.
+    /// The domain of this name.
     #[must_use]
     pub fn named(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|domain| domain.name() == name)
     }
 
-    /// It is about executed blocks, which the copies of functions count.
+    /// Returns true if the domain is about executed blocks, which the copies of functions count.
     #[must_use]
     pub fn counts_blocks(self) -> bool {
         matches!(self, Self::Perf | Self::Slow)
     }
 }
 
-/// What shows the coverage of a program without instrumentation.
+/// Source of coverage for a program without instrumentation.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub enum NativeEngine {
-    /// Breakpoints if the program can have them, else the emulator.
+    /// Breakpoints if the program supports them, otherwise the emulator.
     #[default]
     Any,
     /// `--native`.
@@ -271,13 +273,13 @@ pub enum NativeEngine {
 }
 
 impl TargetOptions {
-    /// The same for another build of the target, which is instrumented and has a heap of its own.
+    /// Options for another build of the target, which is instrumented and has its own heap.
     #[must_use]
     pub fn for_other_build(&self, program: OsString) -> Self {
         let mut options = Self { native: None, guards_heap: false, ..self.clone() };
         options.command[0] = program;
         if self.guards_heap {
-            // The library is the first of the list.
+            // The library is first in the list.
             let preload = |name: &OsString| name == "LD_PRELOAD";
             let place = options.extra_env.iter().position(|(name, _)| preload(name));
             if let Some((_, list)) = place.map(|place| options.extra_env.remove(place)) {
@@ -290,7 +292,7 @@ impl TargetOptions {
         options
     }
 
-    /// A target with nothing but its command line: no limits, AFL's signals.
+    /// Options for a command line only: no limits, AFL's signals.
     #[must_use]
     pub fn for_command(command: Vec<OsString>) -> Self {
         Self {
@@ -329,7 +331,7 @@ impl TargetOptions {
         }
     }
 
-    /// Whether the user takes an exit code for a crash.
+    /// Returns true if the user's options make this exit code a crash.
     #[must_use]
     pub fn is_crash_code(&self, code: u8) -> bool {
         self.crash_exit_code == Some(code) || (self.exit_is_crash && code != 0)
@@ -338,7 +340,7 @@ impl TargetOptions {
 
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum CpuChoice {
-    /// Take a free core; start without one if there is none.
+    /// Takes a free core; starts unbound if there is none.
     Free,
     Fixed(usize),
     None,
@@ -347,11 +349,11 @@ pub enum CpuChoice {
 /// `-t`.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum TimeoutSpec {
-    /// No `-t`: 1 s at first, then derived from the seeds.
+    /// Without `-t`: 1 s at first, then derived from the seeds.
     Auto,
     /// `-t N`.
     Fixed(Duration),
-    /// `-t N+`: derived from the seeds, at most N; seeds that are slower are skipped.
+    /// `-t N+`: derived from the seeds, at most N; slower seeds are skipped.
     Upto(Duration),
 }
 
@@ -359,9 +361,9 @@ pub enum TimeoutSpec {
 pub enum DomainMode {
     /// Domain maps are read and reported, but guide nothing.
     Off,
-    /// `-p`: waypoints are kept.
+    /// `-p`: keep waypoints.
     Guide,
-    /// `--dsf-record`: improving inputs are written to `perf_inputs/`, not kept as seeds.
+    /// `--dsf-record`: write improving inputs to `perf_inputs/` instead of keeping them as seeds.
     Record,
 }
 
@@ -373,13 +375,13 @@ pub struct CustomOptions {
     /// `AFL_PYTHON_MODULE`.
     pub python: Option<PythonOptions>,
     pub killerbeez: KillerbeezOptions,
-    /// `AFL_CUSTOM_MUTATOR_ONLY`: no inputs but theirs.
+    /// `AFL_CUSTOM_MUTATOR_ONLY`: only foreign mutators make inputs.
     pub only: bool,
     /// `AFL_CUSTOM_MUTATOR_LATE_SEND`.
     pub late_send: bool,
     /// `AFL_POST_PROCESS_KEEP_ORIGINAL`.
     pub keep_original: bool,
-    /// `AFL_DEBUG`: each step of a foreign trimming is reported.
+    /// `AFL_DEBUG`: report each step of foreign trimming.
     pub debug: bool,
     /// `--net` without `--mutator-sees session`: mutators get one message of an input at a time.
     pub by_message: bool,
@@ -388,7 +390,7 @@ pub struct CustomOptions {
 }
 
 impl CustomOptions {
-    /// No mutator is named.
+    /// Returns true if no mutator is named.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.libraries.is_empty() && self.python.is_none() && self.killerbeez.modules.is_empty()
@@ -399,14 +401,15 @@ impl CustomOptions {
 #[derive(Clone, Debug, Default)]
 pub struct KillerbeezOptions {
     pub modules: Vec<KillerbeezModule>,
-    /// `--mutator-ratio`: size of a module's buffer, relative to the input.
+    /// `--mutator-ratio`: size of a module's buffer relative to the input.
     pub ratio: f64,
-    /// `--mutator-only`: everything that the one module makes of the one seed, and nothing else.
+    /// `--mutator-only`: run only the inputs that the single module makes of the single seed.
     pub only: bool,
     /// `--mutator-state`, with `only`.
     pub state: Option<PathBuf>,
-    /// `-G`, and `-s` if given.
+    /// `-G`.
     pub max_len: usize,
+    /// `-s`, if given.
     pub fixed_seed: Option<u64>,
 }
 
@@ -418,12 +421,12 @@ pub struct PythonOptions {
     pub virtual_env: Option<PathBuf>,
 }
 
-/// One module.
+/// A Killerbeez module.
 #[derive(Clone, Debug)]
 pub struct KillerbeezModule {
     pub path: PathBuf,
     pub name: String,
-    /// `--mutator-options`, handed on as they are.
+    /// `--mutator-options`, passed on unchanged.
     pub options: Option<CString>,
 }
 
@@ -443,34 +446,34 @@ pub struct Limits {
     pub without_finds: Option<Duration>,
 }
 
-/// What is taken over from other fuzzers.
+/// Imports from other fuzzers.
 #[derive(Clone, Debug, Default)]
 pub struct SyncOptions {
-    /// Other instances in the output folder are read (`-M`, `-S`).
+    /// Read other instances in the output folder (`-M`, `-S`).
     pub instances: bool,
     /// `-F`: folders of other tools, absolute.
     pub folders: Vec<PathBuf>,
-    /// `AFL_SYNC_TIME`: the longest time between two listings of all folders, in case the file
-    /// system does not report what others write.
+    /// `AFL_SYNC_TIME`: maximum time between two listings of all folders, in case the file system does not report
+    /// writes.
     pub relist: Duration,
-    /// `AFL_IMPORT_FIRST`: everything is read before fuzzing begins.
+    /// `AFL_IMPORT_FIRST`: import everything before fuzzing begins.
     pub first: bool,
-    /// `AFL_FINAL_SYNC`: and at the end.
+    /// `AFL_FINAL_SYNC`: import once more at the end.
     pub last: bool,
 }
 
-/// What is saved of finds, in addition to the input.
+/// Data saved with finds in addition to the input.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct FindingOptions {
-    /// `AFL_IGNORE_TIMEOUTS`: hangs are counted, not stored.
+    /// `AFL_IGNORE_TIMEOUTS`: count hangs, but do not store them.
     pub ignore_timeouts: bool,
     /// `AFL_CRASH_TRACES`: the target's output when it crashes.
     pub traces: bool,
-    /// `AFL_PERSISTENT_RECORD`: the last inputs up to each crash, at most this many.
+    /// `AFL_PERSISTENT_RECORD`: maximum number of inputs saved that preceded a crash.
     pub record: usize,
 }
 
-/// `AFL_STATSD`: numbers for a StatsD server, once a second.
+/// `AFL_STATSD`: metrics for a StatsD server, once per second.
 #[derive(Clone, Debug)]
 pub struct StatsdOptions {
     pub host: String,
@@ -489,19 +492,19 @@ pub enum StatsdTags {
     Signalfx,
 }
 
-/// What to do with seeds.
+/// Treatment of seeds.
 #[derive(Clone, Debug, Default)]
 pub struct SeedPolicy {
     /// `AFL_EXIT_ON_SEED_ISSUES`.
     pub exit_on_issues: bool,
     /// `AFL_CRASHING_SEEDS_AS_NEW_CRASH`.
     pub crashes_as_finds: bool,
-    /// `AFL_CMPLOG_ONLY_NEW`: their comparisons are not solved.
+    /// `AFL_CMPLOG_ONLY_NEW`: do not solve the comparisons of seeds.
     pub leave_comparisons: bool,
     /// `AFL_SHUFFLE_QUEUE`.
     pub shuffle: bool,
     pub wanted: Wanted,
-    /// `--split`: ends each message of a seed that is no list of messages.
+    /// `--split`: terminator of each message in a seed that is no list of messages.
     pub separator: Option<Vec<u8>>,
 }
 
@@ -509,18 +512,18 @@ pub struct SeedPolicy {
 pub struct CalibrationOptions {
     /// `AFL_CAL_FAST`: 3 runs instead of 7.
     pub fast: bool,
-    /// `AFL_NO_STARTUP_CALIBRATION`: one run of a starting seed is enough.
+    /// `AFL_NO_STARTUP_CALIBRATION`: a single run per starting seed.
     pub skip_at_start: bool,
     /// `AFL_NO_WARN_INSTABILITY`.
     pub silent_instability: bool,
 }
 
-/// What may be coloured on the screen.
+/// Colors used on the screen.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Colors {
     /// `NO_COLOR`, `AFL_NO_COLOR`.
     None,
-    /// `AFL_NO_CPU_RED`: a high load is not marked.
+    /// `AFL_NO_CPU_RED`: do not mark a high load.
     CalmLoad,
     All,
 }
@@ -535,6 +538,6 @@ pub enum UiMode {
     Lines,
     /// `AFL_QUIET`.
     Quiet,
-    /// `--json`: for programs.
+    /// `--json`: JSON lines for programs.
     Json,
 }

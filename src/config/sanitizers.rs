@@ -1,5 +1,5 @@
-//! Sanitizer options for the target: a sanitizer has to end a faulty run by a signal or by a
-//! known exit code, else its report is no crash for the fuzzer.
+//! Sanitizer options for the target. A sanitizer must end a faulty run by a signal or a known exit code; otherwise the
+//! fuzzer does not see a crash.
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
@@ -9,18 +9,19 @@ use miette::Diagnostic;
 
 use super::env::Environment;
 
-/// For every sanitizer: abort at an error, leave signals to the kernel, no slow report.
+/// For every sanitizer: abort on errors, leave signals to the kernel, no slow report.
 const COMMON: &str = "detect_odr_violation=0:abort_on_error=1:symbolize=0:\
     allocator_may_return_null=1:handle_segv=0:handle_sigbus=0:handle_abort=0:handle_sigfpe=0:\
     handle_sigill=0:detect_stack_use_after_return=0:check_initialization_order=0:";
 const ADDRESS: &str = "detect_leaks=0:malloc_context_size=0:";
 const UNDEFINED: &str = "halt_on_error=1:detect_leaks=0:malloc_context_size=0:";
-/// The fuzzer recognizes 86 as MSan's and 23 as LSan's exit code.
+/// The fuzzer recognizes reports of MSan by exit code 86.
 const MEMORY: &str = "exit_code=86:msan_track_origins=0:";
+/// The fuzzer recognizes reports of LSan by exit code 23.
 const LEAK: &str = "exitcode=23:fast_unwind_on_malloc=0:print_suppressions=0:detect_leaks=1:\
     malloc_context_size=30:symbolize=0:";
 
-/// Options of the user that would hide crashes.
+/// User options that would hide crashes.
 #[derive(Debug, thiserror::Error, Diagnostic)]
 #[error("{name} does not contain {missing}: crashes would be missed or slow")]
 #[diagnostic(help("add {missing} to {name}, or unset it"))]
@@ -29,7 +30,7 @@ pub struct SanitizerError {
     pub missing: &'static str,
 }
 
-/// Whether options contain one, in any spelling that sanitizers accept for yes and no.
+/// Returns true if `options` contain `wanted`, in any spelling that sanitizers accept for yes and no.
 fn has_option(options: &str, wanted: &str) -> bool {
     let Some((name, setting)) = wanted.split_once('=') else { return false };
     let same: &[&str] = match setting {
@@ -39,20 +40,20 @@ fn has_option(options: &str, wanted: &str) -> bool {
     };
     let is_break = |letter: char| letter == ':' || letter == ',' || letter.is_ascii_whitespace();
     let mut settings = options.split(is_break).filter_map(|option| option.split_once('='));
-    // Of several the last counts.
+    // The last setting counts.
     let last = settings.rfind(|(known, _)| *known == name);
     last.is_some_and(|(_, value)| same.contains(&value.trim_matches(['\'', '"'])))
 }
 
-/// What the fuzzer needs of each sanitizer's options.
+/// Options that the fuzzer needs, per sanitizer.
 const NEEDED: &[(&str, &[&str])] = &[
     ("ASAN_OPTIONS", &["abort_on_error=1", "symbolize=0"]),
     ("MSAN_OPTIONS", &["exit_code=86", "symbolize=0"]),
     ("LSAN_OPTIONS", &["symbolize=0"]),
 ];
 
-/// The user's variables, completed by what the fuzzer needs, for command lines of libFuzzer, which need nothing in
-/// them. `address` has further options of AddressSanitizer.
+/// Completes the user's variables with the options that the fuzzer needs. For libFuzzer command lines, where users need
+/// not set any. `address` adds options of AddressSanitizer.
 #[must_use]
 pub fn completed(env: &Environment, address: &[String]) -> Vec<(&'static str, String)> {
     let mut all = Vec::new();
@@ -72,7 +73,7 @@ pub fn completed(env: &Environment, address: &[String]) -> Vec<(&'static str, St
     all
 }
 
-/// Variables to set for the target: each sanitizer's options unless the user gave them, and no backtraces.
+/// Variables for the target: each sanitizer's options unless the user set them, and no backtraces.
 pub fn target_environment(
     env: &Environment,
 ) -> Result<Vec<(&'static str, String)>, SanitizerError> {
@@ -91,20 +92,20 @@ pub fn target_environment(
         ("LSAN_OPTIONS", if leaks { LEAK.to_owned() } else { COMMON.to_owned() }),
     ];
     let defaults = defaults.into_iter().filter(|(name, _)| given(name).is_none());
-    // The names of a backtrace take longer than the run: a panic would be a timeout. Triage asks for them.
+    // Resolving the names of a backtrace takes longer than the run: a panic would time out. Triage enables them.
     Ok(defaults.chain([("RUST_BACKTRACE", "0".to_owned())]).collect())
 }
 
-/// For runs whose report is read: the sanitizer reports signals as well, and ends by one.
+/// For runs whose report is read: the sanitizer also reports signals, and ends the run with one.
 const REPORTING: &str = "abort_on_error=1:halt_on_error=1:handle_segv=1:handle_sigbus=1:\
     handle_abort=1:handle_sigfpe=1:handle_sigill=1:print_stacktrace=1:";
-/// Without names a report takes a tenth of the time.
+/// Without names, a report takes a tenth of the time.
 const RAW: &str = "symbolize=0:malloc_context_size=0";
 const READABLE: &str = "symbolize=1:malloc_context_size=30";
-/// For a core file of the fault itself; without it ASan forbids one.
+/// For a core file of the fault itself, which ASan disables by default.
 const BARE: &str = "abort_on_error=1:halt_on_error=1:handle_segv=0:handle_sigbus=0:handle_abort=0:\
     handle_sigfpe=0:handle_sigill=0:disable_coredump=0:symbolize=0";
-/// The variable of each sanitizer's options.
+/// Variable of each sanitizer's options.
 pub const SANITIZER_VARIABLES: [&str; 5] =
     ["ASAN_OPTIONS", "UBSAN_OPTIONS", "MSAN_OPTIONS", "LSAN_OPTIONS", "TSAN_OPTIONS"];
 
@@ -113,14 +114,13 @@ pub const SANITIZER_VARIABLES: [&str; 5] =
 pub enum ReportStyle<'a> {
     /// Modules and offsets.
     Raw,
-    /// Functions and lines, by this symbolizer or the one that the sanitizer finds.
+    /// Functions and lines, resolved by this symbolizer or the one that the sanitizer finds.
     Readable(Option<&'a Path>),
-    /// Only for errors that a sanitizer alone detects; the kernel handles signals.
+    /// Only errors that only a sanitizer detects; the kernel handles signals.
     Bare,
 }
 
-/// Takes in a list of options; of several values of one option the last remains, as it is the one that a
-/// sanitizer goes by.
+/// Adds a list of options. Of several values of one option only the last is kept, which is the one that sanitizers use.
 fn add_options(options: &mut Vec<Vec<u8>>, list: &[u8]) {
     let mut quote = None;
     let ends = |byte: &u8| {
@@ -138,8 +138,7 @@ fn add_options(options: &mut Vec<Vec<u8>>, list: &[u8]) {
     }
 }
 
-/// Variables for runs whose report is read: the options of `given`, each with the value that it needs for
-/// that.
+/// Variables for runs whose report is read: the options in `given`, with the values needed for the report.
 #[must_use]
 pub fn report_environment(
     given: &[(OsString, OsString)],

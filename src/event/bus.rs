@@ -1,31 +1,30 @@
-//! The way of an event to those who show it or write it down.
+//! Distribution of events to sinks.
 
 use std::io;
 use std::path::PathBuf;
 
 use super::Event;
 
-/// A consumer of events. A sink that fails says so by itself; it never ends the campaign.
+/// A consumer of events. A sink reports its own failures; they never end the campaign.
 pub trait EventSink {
     fn handle(&mut self, event: &Event);
 
-    /// What one worker of a fleet reports; [`EventSink::handle`] gets the whole then. For sinks
-    /// that know the difference.
+    /// Handles an event of one worker of a fleet. [`EventSink::handle`] gets the events of the whole fleet.
     fn handle_of(&mut self, _worker: &str, _event: &Event) {}
 
-    /// Snapshots are to have comparisons that the search does not pass.
+    /// Returns true if snapshots should list blocked comparisons.
     fn shows_blockers(&self) -> bool {
         false
     }
 
-    /// The file that the last event could not be written to. Asked for at the end: until then a sink
+    /// The file that the last event could not be written to, with the error. Called at the end: until then, a sink
     /// tries again with the next event.
     fn take_failure(&mut self) -> Option<(PathBuf, io::Error)> {
         None
     }
 }
 
-/// Hands every event to the sinks in a fixed order.
+/// Passes every event to the sinks in a fixed order.
 #[derive(Default)]
 pub struct EventBus {
     sinks: Vec<Box<dyn EventSink>>,

@@ -1,5 +1,4 @@
-//! What the campaign tells the world: plain data ([`Event`], and the numbers in a [`Snapshot`]), and
-//! the bus that hands it to sinks.
+//! Events and statistics of a campaign as plain data ([`Event`], [`Snapshot`]), and the bus that passes them to sinks.
 
 mod bus;
 mod snapshot;
@@ -18,16 +17,15 @@ pub use snapshot::{
     Undelivered, WorkerStatus, join,
 };
 
-/// Something that happened. Not one per execution: those are counters in [`Snapshot`].
+/// A campaign event. Executions are no events but counters in [`Snapshot`].
 ///
-/// In JSON (`--json`) an object whose `event` is the variant's name; a fleet reads it back.
+/// In JSON (`--json`), an object whose `event` is the variant's name. A fleet parses the events of its workers.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 #[serde(tag = "event", rename_all = "snake_case")]
 pub enum Event {
-    /// Fuzzing is about to begin; the dry run is over.
+    /// The dry run is over and fuzzing begins.
     Started,
-    /// A starting seed was imported (`index` of `total`, the first is 1; for progress in the
-    /// dry run).
+    /// A starting seed was imported during the dry run: number `index` of `total`, from 1.
     SeedImported {
         id: SeedId,
         #[serde(serialize_with = "lossy")]
@@ -44,7 +42,7 @@ pub enum Event {
         waypoint: bool,
         #[serde(flatten)]
         source: Source,
-        /// Per domain that it moved, at most [`MOST_GAINS`].
+        /// Gains per improved domain, at most [`MOST_GAINS`].
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         gains: Vec<DomainGain>,
     },
@@ -65,22 +63,22 @@ pub enum Event {
     },
     /// The answer to a command (`--control`).
     Reply(Reply),
-    /// All seeds had their turn once more.
+    /// Every seed had a turn.
     CycleFinished { cycles: u64 },
-    /// The fork server died or was replaced; the reason in one line.
+    /// The fork server died or was replaced; `reason` is one line.
     TargetRestarted { reason: String },
-    /// The lines that introduce the target's domains; not without `-p`.
+    /// The lines that introduce the target's domains; only with `-p`.
     DomainsFound { lines: String },
-    /// Something the user should know; the campaign goes on.
+    /// A problem that does not stop the campaign.
     Warning { message: String },
-    /// Something the user has waited for.
+    /// A result that the user has waited for.
     Notice { message: String },
-    /// State of the campaign, at most five times a second.
+    /// The current statistics, at most five times per second.
     Tick(Box<Snapshot>),
-    /// The end, with the final state.
+    /// The end, with the final statistics.
     Stopped {
         reason: StopReason,
-        /// Where to go on.
+        /// Places and commands to continue with.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         next: Vec<Pointer>,
         #[serde(flatten)]
@@ -88,7 +86,7 @@ pub enum Event {
     },
 }
 
-/// A place to look at, or a command to go on with.
+/// A path to inspect or a command to continue with.
 #[derive(Clone, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
 pub struct Pointer {
     /// `crashes`, `bug`, `resume`, …
@@ -102,44 +100,45 @@ impl Pointer {
     }
 }
 
-/// Domains of a waypoint that are reported; a target may register any number.
+/// Maximum number of domains reported for a waypoint; a target may register any number.
 pub const MOST_GAINS: usize = 16;
 
-/// Where an input came from. In JSON `origin`, and `peer` beside it.
+/// Origin of an input. In JSON `origin`, with `peer` next to it.
 #[derive(Clone, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
 #[serde(tag = "origin", rename_all = "lowercase")]
 pub enum Source {
-    /// Made here from a seed.
+    /// Derived from a seed by this campaign.
     #[default]
     Own,
     /// A starting seed.
     Seed,
-    /// The find of another fuzzer.
+    /// A find of another fuzzer.
     Import { peer: String },
-    /// Handed in by a command.
+    /// Injected by a command.
     Inject,
 }
 
-/// What an input brought to one domain.
+/// Gain of an input in one domain.
 #[derive(Clone, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
 pub struct DomainGain {
     pub domain: String,
-    /// Of the keys that it moved the one with the most remarkable value, and its new aggregate.
+    /// The improved key with the most remarkable value.
     pub key: u32,
+    /// New aggregate of `key`.
     pub value: u32,
     /// See [`DomainStatus::best_place`].
     pub place: String,
-    /// Keys that it moved.
+    /// Number of improved keys.
     pub keys: u32,
 }
 
-/// What became of a command.
+/// Result of a command.
 #[derive(Clone, Debug, Default, Deserialize, Serialize)]
 pub struct Reply {
-    /// The connection that it is for.
+    /// Connection that receives the reply.
     #[serde(skip)]
     pub client: u64,
-    /// The command's own number.
+    /// Number that the client gave the command.
     pub id: Option<u64>,
     pub ok: bool,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -152,48 +151,49 @@ pub struct Reply {
     pub blockers: Option<Vec<BlockedComparison>>,
 }
 
-/// A place that seeds come to, and from which none goes on in some way; usually a comparison decides there.
+/// A place that seeds reach but where at least one outcome never occurs; usually a comparison decides there.
 #[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
 pub struct BlockedComparison {
-    /// The same in every run of one build.
+    /// Identifier, stable across runs of one build.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub id: String,
-    /// Empty, 0 and 0 if they are not known.
+    /// Source file, or empty if unknown; `line` and `column` are then 0.
     pub file: String,
     pub line: u32,
     pub column: u32,
     pub function: String,
-    /// The first line behind it that no run has reached, 0 if it is not known.
+    /// First unreached line behind this place; 0 if unknown.
     #[serde(default)]
     pub to: u32,
-    /// How often the compiler has made this place of the source.
+    /// Number of copies that the compiler made of this place.
     #[serde(default)]
     pub copies: u64,
-    /// What is compared, for instance `i32 ==`; empty if no comparison is known to decide there.
+    /// The deciding comparison, for instance `i32 ==`; empty if unknown.
     pub comparison: String,
-    /// What it always or never was, or how many ways were never taken.
+    /// The outcome that always or never occurred, or the number of untaken branches.
     pub outcome: String,
-    /// Edges behind it that no seed reaches, also those in functions that none enters, and how many such functions there
-    /// are, at most 64; missing if the control flow of the target is not known.
+    /// Number of unreached edges behind this place, including those in functions that no seed enters. Missing if the
+    /// target's control flow is unknown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub behind: Option<u64>,
     #[serde(default, skip_serializing_if = "is_zero")]
+    /// Number of such functions, at most 64.
     pub functions: u64,
-    /// How many seeds come to it.
+    /// Number of seeds that reach this place.
     pub seeds: u64,
-    /// Runs that solvers have made to pass it.
+    /// Number of solver runs that tried to pass it.
     pub attempts: u64,
-    /// Both operands where they were closest to each other,
+    /// Both operands at their closest.
     pub operands: String,
-    /// first and last byte of each part of the input that is known to move them,
+    /// First and last byte of each part of the input known to affect the operands.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub bytes: Vec<(usize, usize)>,
-    /// and the seed that was worked on then.
+    /// The seed that the solver worked on when the operands were closest.
     #[serde(default, skip_serializing_if = "Option::is_none", serialize_with = "lossy_or_none")]
     pub path: Option<PathBuf>,
 }
 
-/// What became of an input that was handed in.
+/// Result of an injected input.
 #[derive(Clone, Debug, Default, Deserialize, Serialize)]
 pub struct Outcome {
     pub kept: bool,
@@ -210,7 +210,7 @@ fn is_zero(number: &u64) -> bool {
     *number == 0
 }
 
-/// Paths are bytes, JSON is text.
+/// Serializes a path as text; invalid UTF-8 is replaced.
 pub fn lossy<S: Serializer>(path: &Path, serializer: S) -> Result<S::Ok, S::Error> {
     serializer.serialize_str(&path.to_string_lossy())
 }
@@ -219,7 +219,7 @@ fn lossy_or_none<S: Serializer>(path: &Option<PathBuf>, serializer: S) -> Result
     path.as_ref().map(|path| path.to_string_lossy()).serialize(serializer)
 }
 
-/// Why a campaign ended without an error.
+/// The reason for the end of a campaign.
 #[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum StopReason {
@@ -229,12 +229,12 @@ pub enum StopReason {
     ExecLimit,
     /// `AFL_EXIT_WHEN_DONE`, `AFL_EXIT_ON_TIME`, `AFL_BENCH_UNTIL_CRASH`, `AFL_BENCH_JUST_ONE`.
     Done,
-    /// The campaign cannot go on; the process that started it reports the cause.
+    /// The campaign failed; the process that started it reports the cause.
     Failed,
 }
 
 impl StopReason {
-    /// How long the end waits for crashes that are not triaged yet.
+    /// Maximum wait for untriaged crashes at the end.
     #[must_use]
     pub fn patience(self) -> Duration {
         Duration::from_secs(if matches!(self, Self::User | Self::TimeLimit) { 3 } else { 10 })

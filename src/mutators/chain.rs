@@ -1,8 +1,8 @@
-//! All foreign mutators of a campaign, in the order in which the user named them.
+//! The chain of all foreign mutators of a campaign, in the user's order.
 //!
-//! Calls go through here: they are counted and timed, a failure costs one input and is reported once,
-//! and a hook that only fails is switched off. The random numbers are of its own, so that a mutator
-//! which changes nothing leaves the campaign as it was.
+//! All calls go through the chain, which counts and times them. A failure costs one input and is reported once; a hook
+//! that fails every time is switched off. The chain has its own random numbers, so a mutator that changes nothing does
+//! not affect the campaign.
 
 use std::path::Path;
 use std::time::Duration;
@@ -21,39 +21,41 @@ use ffuzz_event::MutatorStatus;
 use ffuzz_sys::clock::{TickLength, ticks};
 use ffuzz_sys::underway::{Label, Underway};
 
-/// Failures in a row after which a hook is switched off.
+/// Consecutive failures that switch a hook off.
 const MOST_FAILURES: u32 = 100;
-/// Number of different complaints about one mutator that are reported.
+/// Maximum number of distinct complaints reported per mutator.
 const MOST_COMPLAINTS: usize = 10;
-/// Calls of havoc that are all timed, and the part of the later ones that is.
+/// Number of first havoc calls that are all timed.
 const ALL_TIMED: u64 = 1024;
+/// Later, one in this many havoc calls is timed.
 const TIMED_HAVOC: u64 = 16;
-/// Inputs in a row that post-processing may drop before it is reported.
+/// Consecutive inputs that post-processing may drop before it is reported.
 const MANY_SKIPPED: u64 = 10_000;
 
 /// Loaded mutators and their counters.
 #[derive(Default)]
 pub struct Mutators {
     members: Vec<Member>,
-    /// What at least one member has.
+    /// Union of the members' hooks.
     hooks: Hooks,
     rng: Option<Rng>,
     messages: Vec<String>,
     scratch: Vec<u8>,
     skipped_in_a_row: u64,
-    /// Havoc's next step, and the next step with a call.
+    /// Havoc's next step.
     step: u64,
+    /// The next step with a call.
     next_call: u64,
     clock: Option<TickLength>,
     /// `AFL_DEBUG`.
     pub debug: bool,
-    /// Inputs are lists of messages, and mutators get one of them at a time.
+    /// True if inputs are lists of messages; mutators then get one message at a time.
     pub by_message: bool,
-    /// One message, before and after a mutator has changed it.
+    /// Buffer for one message and its mutation.
     message: Vec<u8>,
 }
 
-/// A mutator that does not return from its last call does not keep the process from ending.
+/// A mutator that hangs in its last call must not keep the process from exiting.
 impl Drop for Mutators {
     fn drop(&mut self) {
         for member in self.members.drain(..) {
@@ -65,23 +67,23 @@ impl Drop for Mutators {
 
 struct Member {
     mutator: Box<dyn Mutator>,
-    /// Kept for ever: names of finds and of stages are static.
+    /// Leaked: names of finds and stages are static.
     name: &'static str,
     hooks: Hooks,
     labels: [&'static Label; Hook::COUNT],
-    /// Havoc's steps between two calls.
+    /// Distribution of havoc steps between two calls.
     pauses: Box<Pauses>,
     probability: u8,
-    /// The havoc step of its next call.
+    /// Havoc step of the next call.
     next_call: u64,
-    /// The message for which it has planned its inputs.
+    /// Message for which the mutator planned its inputs.
     planned_for: Option<usize>,
     failures_in_a_row: [u32; Hook::COUNT],
     complaints: Vec<String>,
     calls: u64,
     failures: u64,
     finds: u64,
-    /// Of [`ticks`]; an estimate for havoc, see [`Member::calls_timed_as_one`].
+    /// Time in [`ticks`]; an estimate for havoc, see [`Member::calls_timed_as_one`].
     ticks: u64,
 }
 
@@ -112,9 +114,8 @@ impl Member {
         }
     }
 
-    /// For how many calls the time of the next one is taken; 0 if it is not timed. Havoc calls so
-    /// often that reading the clock twice each time would cost more than a small mutator: then one
-    /// call in some stands for all.
+    /// Number of calls that the time of the next call stands for; 0 if that call is not timed. Reading the clock twice
+    /// per havoc call would cost more than a small mutator, so only a sample of them is timed.
     #[inline]
     fn calls_timed_as_one(&self, hook: Hook) -> u64 {
         match hook {
@@ -146,32 +147,33 @@ impl Mutators {
         self.members.is_empty()
     }
 
-    /// Whether a mutator has the hook.
+    /// Returns true if any mutator has `hook`.
     #[must_use]
     pub fn has(&self, hook: Hook) -> bool {
         self.hooks.has(hook)
     }
 
-    /// Whether runs are not simply handed on.
+    /// Returns true if a hook changes inputs before a run, delivers them, or follows a run.
     #[must_use]
     pub fn touch_runs(&self) -> bool {
         self.hooks.has_any(&[Hook::PostProcess, Hook::FuzzSend, Hook::PostRun])
     }
 
-    /// Whether a stored input reaches the target as it did only through the mutators.
+    /// Returns true if replaying a stored input needs the mutators.
     #[must_use]
     pub fn are_needed_to_replay(&self, keep_original: bool) -> bool {
         self.has(Hook::FuzzSend) || (keep_original && self.has(Hook::PostProcess))
     }
 
-    /// The fastest possible execution mode: only AFL's pipes report when the process of a run exists.
+    /// Fastest execution mode allowed: only AFL's pipes report when the process of a run exists, which `fuzz_send`
+    /// needs.
     #[must_use]
     pub fn run_mode(&self) -> RunMode {
         if self.has(Hook::FuzzSend) { RunMode::Pipe } else { RunMode::default() }
     }
 
-    /// Whether inputs have to be made and run one by one, because a mutator is called before and
-    /// after the making or the run: with a batch it would see its calls in another order.
+    /// Returns true if inputs must be made and run one by one: a mutator is called both before and after making or
+    /// running an input, and batches would reorder its calls.
     #[must_use]
     pub fn need_single_runs(&self) -> bool {
         self.members.iter().any(|member| {
@@ -181,7 +183,7 @@ impl Mutators {
         })
     }
 
-    /// Adds a mutator after those of the user.
+    /// Adds a mutator at the end of the chain.
     pub fn add(&mut self, mutator: Box<dyn Mutator>, seed: u64) {
         if self.members.is_empty() {
             let (debug, by_message) = (self.debug, self.by_message);
@@ -193,12 +195,12 @@ impl Mutators {
         self.note_hooks();
     }
 
-    /// Reported with the next messages, as the mutator's.
+    /// Adds a message that is reported as the mutator's.
     pub(crate) fn add_message(&mut self, index: usize, text: &str) {
         self.messages.push(format!("mutator {}: {text}", self.members[index].name));
     }
 
-    /// Numbers of the mutators that have the hook.
+    /// Indices of the mutators that have `hook`.
     #[must_use]
     pub(crate) fn with_hook(&self, hook: Hook) -> Vec<usize> {
         let numbered = self.members.iter().enumerate();
@@ -220,13 +222,13 @@ impl Mutators {
         self.members[index].hooks.has(hook)
     }
 
-    /// Whether the mutator's stage comes after all others.
+    /// Returns true if the mutator's stage runs after all others.
     #[must_use]
     pub fn is_late(&self, index: usize) -> bool {
         self.members[index].mutator.is_late()
     }
 
-    /// Whether all can work on a starting seed; the complaint of the first that cannot.
+    /// Checks that all mutators can work on a starting seed; returns the first complaint.
     pub fn check(&mut self, input: &[u8]) -> Result<(), String> {
         for member in &mut self.members {
             let _underway = Underway::begin(member.labels[Hook::Stage as usize]);
@@ -236,12 +238,12 @@ impl Mutators {
         Ok(())
     }
 
-    /// The states of those that have some.
+    /// The states of the mutators that keep some.
     pub fn states_mut(&mut self) -> impl Iterator<Item = &mut States> {
         self.members.iter_mut().filter_map(|member| member.mutator.states_mut())
     }
 
-    /// All states of this moment, as they are stored.
+    /// All current states in stored form.
     pub fn stored(&mut self) -> Vec<StoredStates> {
         let stored = self.members.iter_mut().filter_map(|member| {
             let _underway = Underway::begin(member.labels[Hook::Stage as usize]);
@@ -251,17 +253,17 @@ impl Mutators {
         stored.collect()
     }
 
-    /// Takes over what was stored.
+    /// Restores stored states.
     pub fn restore(&mut self, stored: &[StoredStates]) {
         self.states_mut().for_each(|states| states.restore(stored));
     }
 
-    /// Messages for the user, each once.
+    /// Takes the messages for the user; each is reported once.
     pub fn take_messages(&mut self) -> Vec<String> {
         std::mem::take(&mut self.messages)
     }
 
-    /// Work of one mutator on a seed begins. False if it cannot.
+    /// Begins a mutator's work on a seed. Returns false if the call failed.
     pub fn stage_begins(&mut self, index: usize, seed: SeedId, input: &[u8]) -> bool {
         !self.member_has(index, Hook::Stage)
             || self.call(index, Hook::Stage, |mutator| mutator.stage_begins(seed, input)).is_some()
@@ -272,7 +274,8 @@ impl Mutators {
         self.call(index, Hook::Stage, |mutator| mutator.stage_ends());
     }
 
-    /// None if the mutator does not care. Of a list of messages it gets the one that it will change in this turn.
+    /// The mutator's number of inputs for a seed; None if it has no such hook. In a list of messages, draws the message
+    /// to change and passes only that one.
     pub fn fuzz_count(&mut self, index: usize, input: &[u8]) -> Option<u32> {
         if !self.member_has(index, Hook::FuzzCount) {
             return None;
@@ -284,7 +287,7 @@ impl Mutators {
         self.call(index, Hook::FuzzCount, |mutator| mutator.fuzz_count(input))
     }
 
-    /// Number of one of the messages of an input that are not empty: a mutator may divide by the length.
+    /// Draws the number of a non-empty message: mutators may divide by the length.
     fn draw_message(&mut self, input: &[u8]) -> Option<usize> {
         let numbered = messages::messages(input).enumerate();
         let mut filled = numbered.filter(|(_, message)| !message.bytes.is_empty());
@@ -294,7 +297,7 @@ impl Mutators {
     }
 
     pub fn fuzz(&mut self, index: usize, job: &mut Job<'_>, out: &mut Vec<u8>) -> Made {
-        // A mutator with stages of its own chooses the message itself.
+        // A mutator with stages of its own chooses the message.
         if !self.by_message || self.member_has(index, Hook::Stage) {
             return self.fuzz_input(index, job, out);
         }
@@ -330,7 +333,7 @@ impl Mutators {
         text.filter(|text| !text.is_empty())
     }
 
-    /// Passes an input through all post-processors; the return value shows whether the result is in `out`.
+    /// Passes an input through all post-processors. The return value tells if the result is in `out`.
     pub fn post_process(&mut self, input: &[u8], out: &mut Vec<u8>) -> Processed {
         let mut processed = Processed::AsGiven;
         for index in 0..self.members.len() {
@@ -363,7 +366,7 @@ impl Mutators {
         self.checked(index, Hook::PostProcess, made, out, max_len)
     }
 
-    /// Passes each message through one post-processor. Empty ones say that nothing more comes, and stay as they are.
+    /// Passes each message through one post-processor. Empty messages, which mark an end of input, stay unchanged.
     fn process_messages(&mut self, index: usize, from: &[u8], out: &mut Vec<u8>) -> Made {
         if !messages::is_list(from) {
             let made = self.process(index, from, out, MAX_INPUT);
@@ -399,7 +402,7 @@ impl Mutators {
         }
     }
 
-    /// Asks for the probabilities of the coming havoc stage.
+    /// Asks the mutators for their probabilities in the coming havoc stage.
     pub fn havoc_begins(&mut self) {
         for index in self.with_hook(Hook::Havoc) {
             let asked = self.call(index, Hook::Havoc, |mutator| mutator.havoc_probability());
@@ -416,20 +419,20 @@ impl Mutators {
         self.note_next_call();
     }
 
-    /// Havoc's steps before the next one in which a mutator is called: each is, with its probability.
+    /// Number of havoc steps before the next step with a call.
     #[inline]
     #[must_use]
     pub fn havoc_pause(&self) -> u64 {
         self.next_call - self.step
     }
 
-    /// Sets the number of steps of the pause that are left after a stack of havoc.
+    /// Sets the number of steps left until the next call.
     #[inline]
     pub fn havoc_paused(&mut self, left: u64) {
         self.step = self.next_call - left;
     }
 
-    /// The step after the pause. Returns a bit for each mutator that changed the input.
+    /// Performs the havoc step after the pause. Returns a bit per mutator that changed the input.
     pub fn havoc(&mut self, bytes: &mut Vec<u8>, max_len: usize) -> u64 {
         self.step = self.next_call;
         let mut by = 0;
@@ -477,8 +480,7 @@ impl Mutators {
         made
     }
 
-    /// Draws how many steps from the given one on pass before the next call: one number a call, in
-    /// place of one a step.
+    /// Draws the number of steps from `step` to the next call. This takes one random number per call, not one per step.
     fn draw_next_call(&mut self, index: usize, step: u64) {
         let member = &mut self.members[index];
         let pause = self.rng.as_mut().map_or(0, |rng| member.pauses.draw(rng));
@@ -490,7 +492,7 @@ impl Mutators {
         self.next_call = havoc.map(|member| member.next_call).min().unwrap_or(u64::MAX);
     }
 
-    /// Whether the seed in this file may be fuzzed now: all mutators must agree.
+    /// Returns true if all mutators agree to fuzz the seed in this file now.
     pub fn queue_get(&mut self, path: &Path) -> bool {
         let mut wanted = true;
         for index in 0..self.members.len() {
@@ -500,7 +502,7 @@ impl Mutators {
         wanted
     }
 
-    /// Reports a new file in the queue to the mutators. True if one of them has changed it.
+    /// Reports a new queue file to the mutators. Returns true if one of them changed it.
     pub fn queue_new_entry(&mut self, path: &Path, parent: Option<&Path>) -> bool {
         let mut changed = false;
         for index in 0..self.members.len() {
@@ -524,7 +526,7 @@ impl Mutators {
         self.call(index, Hook::Trim, |mutator| mutator.post_trim(success))
     }
 
-    /// Logs a step of trimming, for debugging a mutator (`AFL_DEBUG`).
+    /// Logs a trimming step to debug a mutator (`AFL_DEBUG`).
     pub(crate) fn log_trim(
         &mut self,
         index: usize,
@@ -540,7 +542,7 @@ impl Mutators {
         }
     }
 
-    /// Delivers the input to the target instead of the executor.
+    /// Lets the mutators deliver the input to the target.
     pub fn fuzz_send(&mut self, input: &[u8]) {
         for index in 0..self.members.len() {
             self.call(index, Hook::FuzzSend, |mutator| mutator.fuzz_send(input));
@@ -553,14 +555,14 @@ impl Mutators {
         }
     }
 
-    /// Counts a find to which these mutators contributed (see [`bit`]).
+    /// Counts a find for the mutators in the set `by` (see [`bit`]).
     pub fn found(&mut self, by: u64) {
         for (index, member) in self.members.iter_mut().enumerate() {
             member.finds += u64::from(by & bit(index) != 0);
         }
     }
 
-    /// For the screen and the statistics. `elapsed`: the time for the percentages.
+    /// Statistics of the mutators. `elapsed` is the base of the percentages.
     #[must_use]
     pub fn status(&self, elapsed: Duration) -> Vec<MutatorStatus> {
         let Some(clock) = self.clock else { return Vec::new() };
@@ -579,12 +581,12 @@ impl Mutators {
         self.members.iter().map(status).collect()
     }
 
-    /// A mutator's own status text.
+    /// The mutator's own status text.
     pub fn introspection(&mut self, index: usize) -> Option<String> {
         self.call(index, Hook::Introspection, |mutator| mutator.introspection())?
     }
 
-    /// Cuts what is too long; nothing is no input.
+    /// Cuts an overlong result and rejects an empty one.
     fn checked(
         &mut self,
         index: usize,
@@ -605,7 +607,7 @@ impl Mutators {
         if out.is_empty() { Made::Nothing } else { Made::Input }
     }
 
-    /// The one place where foreign code is called. None if the hook is off or the call failed.
+    /// Calls foreign code; nothing else does. None if the hook is switched off or the call failed.
     fn call<T>(
         &mut self,
         index: usize,
@@ -655,7 +657,7 @@ impl Mutators {
         }
     }
 
-    /// Reports each complaint once.
+    /// Reports a complaint, once per distinct text.
     pub fn complain(&mut self, index: usize, text: String) {
         let member = &mut self.members[index];
         if member.complaints.len() < MOST_COMPLAINTS && !member.complaints.contains(&text) {
@@ -665,12 +667,12 @@ impl Mutators {
     }
 }
 
-/// A message of an input, and its number.
+/// Message `number` of an input, with its number.
 fn nth(input: &[u8], number: usize) -> Option<(usize, &[u8])> {
     messages::messages(input).nth(number).map(|message| (number, message.bytes))
 }
 
-/// Longest result for one message of an input.
+/// Maximum length of the result for one message of an input.
 fn room((input, message): (&[u8], &[u8]), max_len: usize) -> usize {
     max_len.saturating_sub(input.len() - message.len()).min(messages::LONGEST)
 }
@@ -683,7 +685,7 @@ fn short_name(name: &str) -> &'static str {
     Box::leak(name[..end].into())
 }
 
-/// As the engine's stages see them.
+/// The interface for the engine's stages.
 impl ForeignMutators for Mutators {
     fn len(&self) -> usize {
         self.members.len()
@@ -826,7 +828,7 @@ mod tests {
             let mut mutators = Mutators::new(vec![Box::new(mutator)], 1);
             let steps = 20_000;
             for step in 0..steps {
-                // Stages are short: asking again must not change the probabilities.
+                // Stages are short; a repeated query must not change the probabilities.
                 if step % 50 == 0 {
                     mutators.havoc_begins();
                 }
@@ -863,7 +865,7 @@ mod tests {
 
     const LIST: &[u8] = b"\x02\0\0\0ab\0\0\0\x01\x03\0\0\0cde";
 
-    /// One that puts its input in brackets, and the inputs that it got.
+    /// A mutator that puts its input in brackets, and its calls.
     fn brackets(hooks: &[Hook]) -> (Mutators, Calls) {
         let calls = Calls::default();
         let mutator = FakeMutator::new(hooks, &calls, |input, out| {
@@ -900,10 +902,10 @@ mod tests {
         let mut out = Vec::new();
         mutators.fuzz(0, &mut job, &mut out);
         assert_eq!((out.len(), messages::list(messages::messages(&out)) == out), (18, true));
-        // There is nothing to change in messages without bytes.
+        // Messages without bytes cannot be changed.
         let mut job = Job { input: b"\0\0\0\0", other: None, max_len: 18, havoc: &mut |_, _| () };
         assert_eq!(mutators.fuzz(0, &mut job, &mut out), Made::Nothing);
-        // What is no list is one message.
+        // An input that is no list counts as one message.
         let mut job = Job { input: b"HELO", other: None, max_len: 18, havoc: &mut |_, _| () };
         mutators.fuzz(0, &mut job, &mut out);
         assert_eq!(out, b"<HELO>");

@@ -1,4 +1,4 @@
-//! A mutator without a library: tests write its hooks as closures and read its calls.
+//! A mutator without a library. Tests write its hooks as closures and read its calls.
 
 use std::cell::RefCell;
 use std::path::Path;
@@ -8,7 +8,7 @@ use super::{Hook, HookError, Hooks, Job, Made, Mutator};
 
 type Act = Box<dyn FnMut(&[u8], &mut Vec<u8>) -> Result<Made, HookError>>;
 
-/// The calls of one or several mutators, in order.
+/// Calls of one or several mutators, in order.
 #[derive(Clone, Default)]
 pub struct Calls(Rc<RefCell<Vec<String>>>);
 
@@ -22,7 +22,7 @@ impl Calls {
     }
 }
 
-/// Records every call; what makes an input is done by `act`, the rest by fixed answers.
+/// Records every call. `act` makes the inputs; the other hooks return fixed answers.
 pub struct FakeMutator {
     pub hooks: Hooks,
     pub calls: Calls,
@@ -31,9 +31,9 @@ pub struct FakeMutator {
     /// Answer of `queue_get`.
     pub wanted: bool,
     pub probability: u8,
-    /// Steps of trimming done and planned.
+    /// Trimming steps done and planned.
     pub trim: (u32, u32),
-    /// Its stage is the last of a turn.
+    /// True if its stage is the last of a turn.
     pub late: bool,
 }
 

@@ -1,4 +1,4 @@
-//! Which file is meant by `--mutator`, and which interface it has.
+//! Finds the file and the interface of a `--mutator` argument.
 
 use std::ffi::{OsStr, OsString};
 use std::fs;
@@ -16,7 +16,7 @@ pub enum MutatorKind {
     Killerbeez,
 }
 
-/// Why an argument of `--mutator` is not a mutator.
+/// The reason why a `--mutator` argument is no mutator.
 #[derive(Debug, thiserror::Error, Diagnostic)]
 pub enum FindError {
     #[error("the mutator {name} is not in {}", dir.display())]
@@ -45,7 +45,7 @@ pub enum FindError {
     NoSymbol { path: PathBuf },
 }
 
-/// The file of a word: a path if it has a slash, else a name in the folder of modules.
+/// The file of `word`: a path if it has a slash, otherwise a name in the folder of modules.
 pub fn find(word: &OsStr, dir: Option<&Path>) -> Result<PathBuf, FindError> {
     if word.as_bytes().contains(&b'/') {
         return Ok(word.into());
@@ -66,7 +66,7 @@ pub fn find(word: &OsStr, dir: Option<&Path>) -> Result<PathBuf, FindError> {
     })
 }
 
-/// Reads from the file what it exports; runs nothing of it.
+/// Determines the interface from the symbols that the file exports; runs no code.
 pub fn kind(path: &Path) -> Result<MutatorKind, FindError> {
     let content =
         fs::read(path).map_err(|source| FindError::Unreadable { path: path.into(), source })?;
@@ -92,7 +92,7 @@ const HOST: Architecture = Architecture::X86_64;
 #[cfg(target_arch = "aarch64")]
 const HOST: Architecture = Architecture::Aarch64;
 
-/// Name of a mutator: its file's without `lib`, `_mutator` and extension.
+/// Short name of a mutator: its file name without `lib`, `_mutator` and extension.
 #[must_use]
 pub fn short_name(path: &Path) -> String {
     let stem = path.file_stem().unwrap_or_default().to_string_lossy();
@@ -100,7 +100,7 @@ pub fn short_name(path: &Path) -> String {
     stem.strip_suffix("_mutator").unwrap_or(stem).to_owned()
 }
 
-/// All Killerbeez modules of a folder, by name.
+/// All Killerbeez modules in a folder, by name.
 pub fn modules(dir: &Path) -> std::io::Result<Vec<PathBuf>> {
     let mut found = Vec::new();
     for entry in fs::read_dir(dir)? {

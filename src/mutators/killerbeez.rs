@@ -1,4 +1,4 @@
-//! Killerbeez modules: one object per (module, seed), whose state is kept between the seed's turns.
+//! Killerbeez modules: one object per module and seed, whose state persists between the seed's turns.
 
 mod parts;
 
@@ -16,25 +16,26 @@ use ffuzz_engine::corpus::SeedId;
 use ffuzz_engine::messages::{HEAD, LONGEST, is_list, messages, push, replace};
 use ffuzz_engine::mutate::{Rng, below};
 
-/// A module with what it has reached.
+/// A module with its states.
 #[derive(Debug)]
 pub struct Killerbeez {
-    /// Short name, for messages and, as `op:NAME`, for files.
+    /// Short name for messages and for `op:NAME` in file names.
     name: String,
     module: Rc<ForeignModule>,
     options: Option<CString>,
     ratio: f64,
     max_len: usize,
-    /// What libc's generator begins with for every object (`-s`); else something else each time.
+    /// Seed of libc's generator for every object (`-s`); None: a new one each time.
     fixed_seed: Option<u32>,
     rng: Rng,
     states: States,
     stage: Option<(Work, Session)>,
-    /// Inputs are lists of messages: a module of several parts gets all of them, any other one at a time.
+    /// True if inputs are lists of messages. A module of several parts gets all messages, any other module one at a
+    /// time.
     by_message: bool,
-    /// Messages are worked on in their order (`--mutator-only`), else in that of the draw.
+    /// True to process messages in order (`--mutator-only`), false to draw them.
     in_order: bool,
-    /// It was reported that no states can be saved.
+    /// True once it was reported that states cannot be saved.
     reported: bool,
 }
 
@@ -61,14 +62,14 @@ impl Killerbeez {
         })
     }
 
-    /// Whether inputs are lists of messages.
+    /// Sets whether inputs are lists of messages.
     #[must_use]
     pub fn by_message(mut self, by_message: bool) -> Self {
         self.by_message = by_message;
         self
     }
 
-    /// What the module gets of an input, each with the number of the message that it is of.
+    /// The forms in which the module can get the input, each with its message number.
     fn forms(&mut self, input: &[u8]) -> Vec<(u32, Form)> {
         if !self.by_message || !is_list(input) {
             return vec![(0, Form::Input)];
@@ -81,7 +82,7 @@ impl Killerbeez {
         filled.map(|(number, _)| (number, Form::Message(number))).collect()
     }
 
-    /// Begins with an input, where `state` left it. None if the module refuses one of both.
+    /// Creates an object for an input and continues from `state`. None if the module refuses either.
     fn session(&mut self, state: Option<&CStr>, input: &[u8], form: Form) -> Option<Session> {
         let seed = self.fixed_seed.unwrap_or_else(|| self.rng.next_u32());
         let given = match form {
@@ -101,7 +102,7 @@ impl Killerbeez {
         if !form.has_parts() {
             sizes = vec![given.len()];
         }
-        // Words and other messages need room as well.
+        // Leave room for the message heads and the other messages.
         let (list, others) = match form {
             Form::Input | Form::Array => (Vec::new(), 0),
             Form::Messages => (input.to_vec(), HEAD * sizes.len()),
@@ -163,7 +164,7 @@ impl Mutator for Killerbeez {
     }
 
     fn fuzz(&mut self, _job: &mut Job<'_>, out: &mut Vec<u8>) -> Result<Made, HookError> {
-        // A module that has reached its end stays there, so it is not called again.
+        // A module that has made all inputs makes no more, so it is not called again.
         while let Some((work, session)) = &mut self.stage {
             out.clear();
             let reached = match session.next(out) {
@@ -213,7 +214,7 @@ impl Mutator for Killerbeez {
     }
 }
 
-/// Upstream's rule for buffers, and no less than the input has: some modules fail then.
+/// Upstream's buffer size, but at least the size of the input: some modules fail with less.
 #[expect(
     clippy::cast_precision_loss,
     clippy::cast_possible_truncation,
@@ -224,7 +225,7 @@ fn room(len: usize, ratio: f64, max: usize) -> usize {
     ((len as f64 * ratio) as usize).min(max).max(len).max(1)
 }
 
-/// Why a session makes no more inputs.
+/// The reason why a session makes no more inputs.
 #[derive(Clone, Copy, Debug, Eq, PartialEq, thiserror::Error)]
 enum SessionEnd {
     #[error("has made all its inputs")]
@@ -235,7 +236,7 @@ enum SessionEnd {
     Overran,
 }
 
-/// What a module gets of an input, and what its results are.
+/// Form of the module's input and results.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 enum Form {
     Input,
@@ -253,7 +254,8 @@ impl Form {
     }
 }
 
-/// Whether the sizes of a module's parts are those of the messages. A module of one part takes the array for its input.
+/// Returns true if the sizes of a module's parts match the messages. A module of one part treats the array as its
+/// input.
 fn are_of(sizes: &[usize], list: &[u8]) -> bool {
     let mut messages = messages(list);
     match sizes {
@@ -262,14 +264,14 @@ fn are_of(sizes: &[usize], list: &[u8]) -> bool {
     }
 }
 
-/// A module at work on one seed.
+/// A module's work on one seed.
 #[derive(Debug)]
 struct Session {
     object: Object,
-    /// One per part.
+    /// One buffer per part.
     buffers: Vec<Buffer>,
     form: Form,
-    /// The list of messages that the seed is, if the form is of one.
+    /// The seed as a list of messages; empty for other forms.
     list: Vec<u8>,
 }
 

@@ -1,13 +1,12 @@
-//! Foreign mutators: AFL++'s hooks as a trait, and the chain of all that were loaded.
+//! Foreign mutators: AFL++'s hooks as a trait, and the chain of loaded mutators.
 //!
-//! A hook that a mutator does not have is never called: [`Mutators`] asks [`Mutator::hooks`] once.
-//! Whatever a hook returns is bytes in a buffer of ours by then; how they got there, and what may
-//! be wrong with them, is the business of each kind of mutator.
+//! Hooks that a mutator lacks are never called: [`Mutators`] asks [`Mutator::hooks`] once. A hook's result is always
+//! bytes in a buffer of ours; each kind of mutator does its own conversion and checks.
 //!
-//! [`Mutators`] has them in the user's order, and is the only caller. The fuzzer owns it and sees it as the trait
-//! `ForeignMutators` of the engine; its runner applies `post_process`, `fuzz_send` and `post_run` to every run of every
-//! command. A mutator that is called before and after a run, or makes inputs and processes them, gets them one by one:
-//! otherwise it would see its calls in another order than AFL++ makes them. Others work with batches.
+//! [`Mutators`] holds them in the user's order and is the only caller. The fuzzer owns it and uses it through the
+//! engine's trait `ForeignMutators`. Its runner applies `post_process`, `fuzz_send` and `post_run` to every run of
+//! every command. A mutator that is called before and after a run, or that makes and processes inputs, gets them one by
+//! one to keep AFL++'s order of calls. Other mutators work with batches.
 
 mod chain;
 pub mod fake;
@@ -31,13 +30,13 @@ use std::path::Path;
 use ffuzz_engine::corpus::SeedId;
 pub use ffuzz_engine::mutate::foreign::{Job, Made, Processed, bit};
 
-/// Longest short name (`op:NAME` in file names), bytes; AFL++'s number.
+/// Maximum length of a short name (`op:NAME` in file names) in bytes, as in AFL++.
 pub const NAME_MAX: usize = 21;
 
-/// A function that a mutator may have.
+/// An optional function of a mutator.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Hook {
-    /// [`Mutator::stage_begins`] and [`Mutator::stage_ends`]: not AFL++'s.
+    /// [`Mutator::stage_begins`] and [`Mutator::stage_ends`]; not in AFL++.
     Stage,
     FuzzCount,
     Fuzz,
@@ -73,7 +72,7 @@ impl Hook {
         Self::Introspection,
     ];
 
-    /// The name as the mutator's author writes it.
+    /// The name that mutator authors use.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -131,21 +130,21 @@ impl FromIterator<Hook> for Hooks {
     }
 }
 
-/// Why a call brought nothing: one line for the user (a traceback may follow on further lines).
+/// The error of a call: one line for the user, possibly followed by a traceback.
 #[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
 #[error("{0}")]
 pub struct HookError(pub String);
 
-/// A foreign mutator. Hooks that [`Mutator::hooks`] does not name are never called.
+/// A foreign mutator. Hooks missing in [`Mutator::hooks`] are never called.
 ///
-/// `out` is empty when a hook is called, and of no meaning after anything but [`Made::Input`].
+/// `out` is empty when a hook is called; its content is only valid after [`Made::Input`].
 pub trait Mutator {
-    /// Short name: for the screen, and for `op:NAME` of its finds.
+    /// Short name for the screen and for `op:NAME` of finds.
     fn name(&self) -> &str;
 
     fn hooks(&self) -> Hooks;
 
-    /// Work on a seed begins: [`Mutator::fuzz`] gets the same input until [`Mutator::stage_ends`].
+    /// Begins work on a seed: [`Mutator::fuzz`] gets the same input until [`Mutator::stage_ends`].
     fn stage_begins(&mut self, _seed: SeedId, _input: &[u8]) -> Result<(), HookError> {
         Ok(())
     }
@@ -163,7 +162,7 @@ pub trait Mutator {
         Ok(Made::Over)
     }
 
-    /// What the last [`Mutator::fuzz`] did, for a file name.
+    /// Describes the last [`Mutator::fuzz`] for a file name.
     fn describe(&mut self, _max_len: usize) -> Result<Option<String>, HookError> {
         Ok(None)
     }
@@ -172,7 +171,7 @@ pub trait Mutator {
         Ok(Made::Nothing)
     }
 
-    /// Estimated number of steps.
+    /// Begins trimming; returns the estimated number of steps.
     fn init_trim(&mut self, _input: &[u8]) -> Result<u32, HookError> {
         Ok(0)
     }
@@ -181,28 +180,27 @@ pub trait Mutator {
         Ok(Made::Over)
     }
 
-    /// The step that comes next.
+    /// Reports the result of a trimming step; returns the next step.
     fn post_trim(&mut self, _success: bool) -> Result<u32, HookError> {
         Ok(u32::MAX)
     }
 
-    /// Changes the input in place. On anything but [`Made::Input`] it still is an input, as long as
-    /// before.
+    /// Changes the input in place. Unless it returns [`Made::Input`], the bytes remain an input of unchanged length.
     fn havoc_mutation(&mut self, _bytes: &mut Vec<u8>, _max_len: usize) -> Result<Made, HookError> {
         Ok(Made::Nothing)
     }
 
-    /// Percent of havoc's steps in which [`Mutator::havoc_mutation`] is called.
+    /// Percentage of havoc steps that call [`Mutator::havoc_mutation`].
     fn havoc_probability(&mut self) -> Result<u8, HookError> {
         Ok(DEFAULT_PROBABILITY)
     }
 
-    /// Whether to fuzz the seed now.
+    /// Returns true to fuzz the seed now.
     fn queue_get(&mut self, _path: &Path) -> Result<bool, HookError> {
         Ok(true)
     }
 
-    /// True if the file was changed. No `parent`: it is a starting seed.
+    /// Reports a new queue file. Returns true if the file was changed. `parent` is None for a starting seed.
     fn queue_new_entry(&mut self, _path: &Path, _parent: Option<&Path>) -> Result<bool, HookError> {
         Ok(false)
     }
@@ -215,27 +213,27 @@ pub trait Mutator {
         Ok(())
     }
 
-    /// Fails if the mutator cannot work on this starting seed: its options are wrong then.
+    /// Fails if the mutator cannot work on this starting seed, which means wrong options.
     fn check(&mut self, _input: &[u8]) -> Result<(), HookError> {
         Ok(())
     }
 
-    /// Whether it competes with havoc for turns; the share follows the finds of both.
+    /// Returns true if it competes with havoc for turns; the share follows the finds of both.
     fn competes(&self) -> bool {
         false
     }
 
-    /// Whether its stage comes after havoc and splicing, not before.
+    /// Returns true if its stage runs after havoc and splicing instead of before.
     fn is_late(&self) -> bool {
         false
     }
 
-    /// Its state on each seed, if it can continue from there.
+    /// Its states per seed, if it can resume from them.
     fn states(&self) -> Option<&states::States> {
         None
     }
 
-    /// Brings [`Mutator::states`] up to date while a stage is under way.
+    /// Updates [`Mutator::states`] during a stage.
     fn note_state(&mut self) {}
 
     fn states_mut(&mut self) -> Option<&mut states::States> {
@@ -248,5 +246,5 @@ pub trait Mutator {
     }
 }
 
-/// AFL++'s number.
+/// Percentage, as in AFL++.
 pub(crate) const DEFAULT_PROBABILITY: u8 = 6;

@@ -1,4 +1,4 @@
-//! A mutator library of AFL++'s C interface as a [`Mutator`].
+//! A library with AFL++'s C interface as a [`Mutator`].
 
 use std::path::{Path, PathBuf};
 
@@ -16,11 +16,10 @@ pub(super) struct LibraryMutator {
 }
 
 impl LibraryMutator {
-    /// Loads a library and lets it begin; `seed` is for its random numbers. Also returns what the
-    /// user should know.
+    /// Loads and initializes a library; `seed` is for its random numbers. Also returns a message for the user.
     pub(super) fn open(path: &Path, seed: u32) -> Result<(Self, Option<String>), CustomError> {
         let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-        // A name without a slash would be searched for elsewhere.
+        // The loader would search elsewhere for a name without a slash.
         let path = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
         if !path.is_file() {
             return Err(CustomError::Missing { path });
@@ -44,8 +43,8 @@ impl LibraryMutator {
     }
 }
 
-/// AFL++'s mutators that work inside afl-fuzz alone: a text that only each of them holds (a variable that it
-/// reads), its name, and what it reads from afl-fuzz's state. In ffuzz's they would find zeros, and crash.
+/// AFL++'s mutators that only work inside afl-fuzz: a text unique to each (a variable that it reads), its name, and
+/// what it reads from afl-fuzz's state. With the zeroed state of ffuzz they would crash.
 const NEEDS_AFL: &[(&str, &str, &str)] = &[
     (
         "AUTOTOKENS_LEARN_DICT",
@@ -56,7 +55,7 @@ const NEEDS_AFL: &[(&str, &str, &str)] = &[
     ("SYMQEMU_ALL", "symqemu", "reads the current queue entry (queue_cur) in afl-fuzz's memory"),
 ];
 
-/// More of a file is not searched.
+/// Maximum number of bytes searched in a file.
 const LARGEST_LIBRARY: u64 = 64 << 20;
 
 fn needs_afl(path: &Path) -> Option<(&'static str, &'static str)> {
@@ -69,7 +68,7 @@ fn needs_afl(path: &Path) -> Option<(&'static str, &'static str)> {
     known.map(|(_, name, needs)| (*name, *needs))
 }
 
-/// The loader's text for a function that only afl-fuzz has.
+/// The loader's message for a missing function, such as one that only afl-fuzz has.
 const UNDEFINED: &str = "undefined symbol: ";
 
 fn explain(path: &Path, error: OpenError) -> CustomError {
@@ -83,7 +82,7 @@ fn explain(path: &Path, error: OpenError) -> CustomError {
                 CustomError::Undefined { path, symbol }
             }
             None => {
-                // The path comes before the reason.
+                // Remove the path, which precedes the reason.
                 let reason = text.strip_prefix(&format!("{}: ", path.display())).unwrap_or(&text);
                 CustomError::Load { reason: reason.to_owned(), path }
             }
@@ -109,7 +108,7 @@ fn hooks_of(functions: &Functions) -> Hooks {
     there.into_iter().filter(|(there, _)| *there).map(|(_, hook)| hook).collect()
 }
 
-/// `null`: what it means that no buffer came back.
+/// Converts a returned buffer; `null` is the result for a null buffer.
 fn made(returned: Returned, null: Result<Made, HookError>) -> Result<Made, HookError> {
     match returned {
         Returned::Bytes => Ok(Made::Input),
@@ -123,7 +122,7 @@ fn no_buffer() -> HookError {
     HookError("returned no buffer (NULL)".to_owned())
 }
 
-/// A count or a step that must not be negative.
+/// Converts a count or step; a negative one is an error.
 fn positive(number: i32) -> Result<u32, HookError> {
     u32::try_from(number).map_err(|_| HookError(format!("returned {number}")))
 }

@@ -1,4 +1,4 @@
-//! Loading what the user named, and why that can fail.
+//! Loads the mutators that the user named.
 
 use std::io;
 use std::path::PathBuf;
@@ -17,7 +17,7 @@ use ffuzz_engine::executor::RunError;
 use ffuzz_sys::underway::{Label, Underway};
 use ffuzz_sys::{stdio, underway};
 
-/// Why a mutator cannot be used.
+/// The reason why a mutator cannot be used.
 #[derive(Debug, thiserror::Error, Diagnostic)]
 pub enum CustomError {
     #[error("mutator library {} does not exist", .path.display())]
@@ -76,15 +76,15 @@ impl From<CustomError> for RunError {
 
 /// Loads all mutators, in the user's order.
 ///
-/// AFL++'s own mutators draw random numbers by code of its headers, which reads a descriptor that it finds
-/// in afl-fuzz's state. That of ffuzz is all zeros, so with a library descriptor 0 has random bytes.
+/// AFL++'s own mutators draw random numbers through a file descriptor in afl-fuzz's state. That state is all zeros in
+/// ffuzz, so if a library is loaded, descriptor 0 provides random bytes.
 pub fn load(options: &CustomOptions, seed: u64) -> Result<Mutators, CustomError> {
     if options.is_empty() {
         let mut none = Mutators::default();
         none.by_message = options.by_message;
         return Ok(none);
     }
-    // Before the watch starts its thread.
+    // Set before the watch starts its thread.
     for (name, value) in &options.info {
         library::set_variable(name, value);
     }
@@ -129,12 +129,13 @@ pub fn load(options: &CustomOptions, seed: u64) -> Result<Mutators, CustomError>
     Ok(mutators)
 }
 
-/// What a mutator gets for its own random numbers: below 2^32 - 1, as from AFL++.
+/// Seed for a mutator's random numbers, below 2^32 - 1 as in AFL++.
 fn random(seed: u64, index: usize) -> u32 {
     (mix(seed ^ index as u64) % u64::from(u32::MAX)) as u32
 }
 
-/// Checks that a mutator makes inputs if only mutators may. Called once all are known: a harness may have one.
+/// Checks that a mutator makes inputs if only mutators may. Call this once all mutators are known: a harness may add
+/// one.
 pub fn check(mutators: &Mutators, options: &CustomOptions) -> Result<(), CustomError> {
     if options.only && !mutators.has(Hook::Fuzz) {
         return Err(CustomError::OnlyNone);

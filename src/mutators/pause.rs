@@ -1,26 +1,25 @@
-//! How many steps of havoc a mutator is passed over: drawn at once instead of a coin toss for each.
+//! Number of havoc steps between two calls of a mutator, drawn at once instead of a coin toss per step.
 
 use rand_core::Rng as _;
 
 use ffuzz_engine::mutate::Rng;
 
-/// Pauses that are looked up; a longer one is this many steps and another pause.
+/// Size of the table of pauses. A longer pause is this many steps plus another pause.
 const LOOKED_UP: usize = 64;
 
-/// Draws the number of misses before a hit, by inversion with a guide table (Chen, Asau: On
-/// Generating Random Variates from an Empirical Distribution, 1974). A pause has no memory, so the
-/// end of the table is no end.
+/// Draws the number of misses before a hit by inversion with a guide table (Chen, Asau: On Generating Random Variates
+/// from an Empirical Distribution, 1974). The distribution is memoryless, so draws beyond the table start again.
 #[derive(Clone)]
 pub(super) struct Pauses {
-    /// Number of draws, of 2³² equally probable ones, that are longer than the index.
+    /// Number of draws, of 2³² equally probable ones, with a pause longer than the index.
     longer: [u32; LOOKED_UP],
-    /// The shortest pause for draws with this first byte.
+    /// Shortest pause for draws with this first byte.
     guide: [u8; 256],
     never: bool,
 }
 
 impl Pauses {
-    /// `percent`: of the steps that are hits; more than 100 are 100.
+    /// `percent` is the share of steps with a hit; values above 100 count as 100.
     pub(super) fn new(percent: u8) -> Self {
         let miss = 1.0 - f64::from(percent.min(100)) / 100.0;
         let mut odds = 1.0;
@@ -35,7 +34,7 @@ impl Pauses {
         Self { longer, guide: std::array::from_fn(shortest), never: percent == 0 }
     }
 
-    /// The largest number there is if there is never a hit.
+    /// Draws a pause. `u32::MAX` if there is never a hit.
     #[inline]
     pub(super) fn draw(&self, rng: &mut Rng) -> u64 {
         if self.never {

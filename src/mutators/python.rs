@@ -1,6 +1,5 @@
-//! A Python module with the hooks of AFL++, in an interpreter inside this process. The interpreter is
-//! the library of whatever Python is there, loaded when the first module is asked for; the Python
-//! itself is in `python-host/`.
+//! Python modules with AFL++'s hooks, in an interpreter inside this process. The interpreter is the library of an
+//! installed Python, loaded with the first module. The Python code is in `python-host/`.
 
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
@@ -13,7 +12,7 @@ use ffuzz_config::options::PythonOptions;
 
 mod find;
 
-/// Why a module cannot be used.
+/// The reason why a module cannot be used.
 #[derive(Debug, thiserror::Error, Diagnostic)]
 pub enum PythonError {
     #[error("a mutator in Python needs libpython, and none can be loaded{}", in_brackets(.reasons))]
@@ -44,7 +43,7 @@ pub enum PythonError {
     NoHook { module: String },
 }
 
-/// Refuses the name of a file: the interpreter would look for a module `py` in the package `mu` of `mu.py`.
+/// Rejects a file name such as `mu.py`: Python would import the module `py` from the package `mu`.
 fn file_name(given: &str) -> Result<(), PythonError> {
     let path = Path::new(given);
     let is_file = path.extension().is_some_and(|end| end == "py") || given.contains('/');
@@ -67,7 +66,7 @@ pub(crate) struct PythonMutator {
     name: String,
     module: PythonModule,
     hooks: Hooks,
-    /// For results that are copied from here, and for what is no result.
+    /// Buffer for results that are copied from here, and for other return values.
     scratch: Vec<u8>,
 }
 
@@ -108,7 +107,7 @@ impl PythonMutator {
         self.module.call(function, values, &mut self.scratch).map_err(HookError)
     }
 
-    /// Calls one that returns bytes.
+    /// Calls a function that returns bytes.
     fn make(
         &mut self,
         function: Function,
@@ -119,7 +118,7 @@ impl PythonMutator {
         Ok(if any == 0 { Made::Nothing } else { Made::Input })
     }
 
-    /// Calls one that returns a text.
+    /// Calls a function that returns a text.
     fn text(
         &mut self,
         function: Function,
@@ -130,7 +129,7 @@ impl PythonMutator {
     }
 }
 
-/// One hook: all of them or none.
+/// Functions of the trimming hook: all three or none.
 const TRIM: [Function; 3] = [Function::InitTrim, Function::Trim, Function::PostTrim];
 
 fn hooks(module: &PythonModule) -> Hooks {
@@ -153,7 +152,7 @@ fn hooks(module: &PythonModule) -> Hooks {
     if trims { found.with(Hook::Trim) } else { found }
 }
 
-/// The last part of a dotted name, as long as names may be.
+/// Last part of a dotted name, cut to [`NAME_MAX`].
 fn short(module: &str) -> String {
     let last = module.rsplit('.').next().unwrap_or(module);
     last.chars().take(NAME_MAX).collect()
@@ -224,7 +223,7 @@ impl Mutator for PythonMutator {
         if !self.module.has(Function::Probability) {
             return Ok(super::DEFAULT_PROBABILITY);
         }
-        // The host refuses what is more.
+        // The host rejects larger values.
         self.call(Function::Probability, &CallValues::default()).map(|percent| percent as u8)
     }
 

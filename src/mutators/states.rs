@@ -1,7 +1,7 @@
-//! What a mutator has reached on each seed, for as long as the campaign lives.
+//! Progress of a mutator on each seed, for the lifetime of a campaign.
 //!
-//! A Killerbeez module works on one seed at a time, in an object that is made for it from the module's own state.
-//! States are kept per module, options and seed in `state.json`, written with the statistics and at the end.
+//! A Killerbeez module works on one seed at a time, in an object created from its own state text. States are kept per
+//! module, options and seed in `state.json`, which is written with the statistics and at the end.
 
 use std::collections::BTreeMap;
 use std::ffi::{CStr, CString};
@@ -10,19 +10,19 @@ use serde::{Deserialize, Serialize};
 
 use ffuzz_engine::corpus::SeedId;
 
-/// How far a mutator is with a seed.
+/// Progress of a mutator on one seed.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub enum Reached {
     /// The mutator's own text, which ffuzz does not interpret.
     State(CString),
-    /// It has made all its inputs; its last state, if it has one.
+    /// All inputs are made; the last state, if there is one.
     Exhausted(Option<CString>),
-    /// It failed there, and is left alone until the next start.
+    /// The mutator failed; it skips the seed until the next start.
     Failed,
 }
 
 impl Reached {
-    /// Nothing more is to come.
+    /// Returns true if no more inputs will follow.
     #[must_use]
     pub fn is_over(&self) -> bool {
         !matches!(self, Self::State(_))
@@ -37,23 +37,23 @@ pub struct States {
     seeds: BTreeMap<Work, Reached>,
 }
 
-/// What a mutator works on: a seed, and the number of the message that it changes there; else 0.
+/// A seed and the number of the message to change in it; 0 if the seed is not a list of messages.
 pub type Work = (SeedId, u32);
 
-/// The form in which they are stored.
+/// Stored form of [`States`].
 #[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
 pub struct StoredStates {
     mutator: String,
     options: Option<String>,
-    /// By number of the seed. An empty text: exhausted.
+    /// By seed number. An empty text means exhausted.
     seeds: BTreeMap<u32, String>,
-    /// The same for messages after the first: seed, message, state.
+    /// The states of messages after the first: seed, message, state.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     messages: Vec<(u32, u32, String)>,
 }
 
 impl StoredStates {
-    /// Adapts it to a corpus of this number of seeds.
+    /// Returns true if every state belongs to one of the first `seeds` seeds.
     #[must_use]
     pub fn is_within(&self, seeds: usize) -> bool {
         let messages = self.messages.iter().map(|(id, ..)| id);
@@ -73,7 +73,7 @@ impl States {
         self.of((seed, 0))
     }
 
-    /// That of the last message that was worked on, if messages come in their order.
+    /// State of the last message worked on, if messages come in order.
     #[must_use]
     pub fn last(&self, seed: SeedId) -> Option<&Reached> {
         self.seeds.range((seed, 0)..=(seed, u32::MAX)).next_back().map(|(_, reached)| reached)
@@ -84,7 +84,7 @@ impl States {
         self.seeds.get(&work)
     }
 
-    /// None: start from the beginning.
+    /// Sets the state of a seed; None: start from the beginning.
     pub fn set(&mut self, seed: SeedId, reached: Option<Reached>) {
         self.set_of((seed, 0), reached);
     }
@@ -96,7 +96,7 @@ impl States {
         };
     }
 
-    /// What is worth storing. A text that is no UTF-8 cannot be part of a JSON file.
+    /// The stored form. Omits texts that are not UTF-8, which JSON cannot hold.
     #[must_use]
     pub fn stored(&self) -> StoredStates {
         let text = |reached: &Reached| match reached {
@@ -115,7 +115,7 @@ impl States {
         }
     }
 
-    /// Takes over what was stored for the same mutator with the same options.
+    /// Restores states of the same mutator with the same options.
     pub fn restore(&mut self, stored: &[StoredStates]) {
         let own =
             |stored: &&StoredStates| stored.mutator == self.name && stored.options == self.options;

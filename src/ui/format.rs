@@ -2,7 +2,7 @@
 
 use ffuzz_event::Finds;
 
-/// `1234`, `12.3k`, `4.56M`: at most five characters up to 999G.
+/// Formats a count as `1234`, `12.3k` or `4.56M`: at most five characters up to 999G.
 #[expect(clippy::cast_precision_loss, reason = "three digits are shown")]
 pub(super) fn count(n: u64) -> String {
     if n < 10_000 {
@@ -25,14 +25,14 @@ pub(super) fn count(n: u64) -> String {
     }
 }
 
-/// `0 days, 0 hrs, 3 min, 2 sec`, as AFL shows times.
+/// Formats a duration as AFL does: `0 days, 0 hrs, 3 min, 2 sec`.
 pub(super) fn long_time(seconds: u64) -> String {
     let (minutes, sec) = (seconds / 60, seconds % 60);
     let (hours, min) = (minutes / 60, minutes % 60);
     format!("{} days, {} hrs, {min} min, {sec} sec", hours / 24, hours % 24)
 }
 
-/// `2s`, `3m02s`, `5h06m`, `7d08h`.
+/// Formats a duration as `2s`, `3m02s`, `5h06m` or `7d08h`.
 pub(super) fn short_time(seconds: u64) -> String {
     match seconds {
         0..60 => format!("{seconds}s"),
@@ -42,18 +42,18 @@ pub(super) fn short_time(seconds: u64) -> String {
     }
 }
 
-/// `0:03:02`.
+/// Formats a duration as `0:03:02`.
 pub(super) fn clock(seconds: u64) -> String {
     format!("{}:{:02}:{:02}", seconds / 3600, seconds / 60 % 60, seconds % 60)
 }
 
-/// `part` of `whole` in percent; 0 of nothing.
+/// `part` of `whole` in percent; 0 if `whole` is 0.
 #[expect(clippy::cast_precision_loss, reason = "a percentage for people")]
 pub(super) fn percent(part: u64, whole: u64) -> f64 {
     if whole == 0 { 0.0 } else { part as f64 * 100.0 / whole as f64 }
 }
 
-/// Executions a second.
+/// Formats an execution speed.
 #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "rounded for people")]
 pub(super) fn rate(per_second: f64) -> String {
     if per_second < 100.0 {
@@ -63,14 +63,13 @@ pub(super) fn rate(per_second: f64) -> String {
     }
 }
 
-/// Whether a terminal gives a character a cell, and does nothing else with it: no control character, and none that turns
-/// the direction of the text around or has no width.
+/// Returns true if `c` is safe to print: no control character, no bidirectional control and no zero-width character.
 fn is_shown(c: char) -> bool {
     let is_format = matches!(c, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}');
     !c.is_control() && !is_format
 }
 
-/// Text without control characters, at most `width` characters.
+/// Removes unsafe characters and cuts the text to `width` characters; `~` marks a cut.
 pub(super) fn fit(text: &str, width: usize) -> String {
     let mut out: String = text.chars().filter(|c| is_shown(*c)).take(width + 1).collect();
     if out.chars().count() > width {
@@ -80,7 +79,7 @@ pub(super) fn fit(text: &str, width: usize) -> String {
     out
 }
 
-/// The same, but a long text keeps its end: in a path that is the file name.
+/// As [`fit`], but cuts the start: the end of a path is the file name.
 pub(super) fn fit_end(text: &str, width: usize) -> String {
     let letters: Vec<char> = text.chars().filter(|c| is_shown(*c)).collect();
     match letters.len().checked_sub(width) {
@@ -92,7 +91,7 @@ pub(super) fn fit_end(text: &str, width: usize) -> String {
     }
 }
 
-/// Number of crashes, and of bugs if it is known: `12 crashes (3 bugs)`.
+/// Formats the number of crashes, with the number of bugs if known: `12 crashes (3 bugs)`.
 pub(super) fn crashes(finds: &Finds) -> String {
     let bugs = match finds.bugs {
         None => String::new(),

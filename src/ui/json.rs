@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use ffuzz_event::{Event, EventSink};
 
-/// Writes lines. Errors of the output are ignored: the campaign does not depend on a reader.
+/// Writes JSON lines. Ignores output errors: the campaign does not depend on a reader.
 #[derive(Debug)]
 pub struct Json<W> {
     out: W,

@@ -1,7 +1,7 @@
-//! What people see: a full screen on a terminal, plain lines elsewhere.
+//! The user interface: a full screen on a terminal, plain lines elsewhere.
 //!
-//! Sinks of events; they see [`Snapshot`](ffuzz_event::Snapshot)s and never the campaign. Output
-//! that nobody reads any more (a closed pipe) is dropped silently.
+//! Event sinks; they see [`Snapshot`](ffuzz_event::Snapshot)s and never the campaign. Output to a closed pipe is
+//! dropped silently.
 
 mod format;
 mod json;
@@ -25,7 +25,7 @@ use ffuzz_config::options::{Colors, UiMode};
 use ffuzz_event::EventSink;
 use ffuzz_sys::stdio;
 
-/// Whether a mode shows the screen here.
+/// Returns true if `mode` shows the full screen here.
 #[must_use]
 pub fn is_screen(mode: UiMode) -> bool {
     match mode {
@@ -35,7 +35,7 @@ pub fn is_screen(mode: UiMode) -> bool {
     }
 }
 
-/// The sink for a mode; None if nothing is to be shown. `around`: what the screen has beside events, if it is one.
+/// The sink for `mode`; None for quiet output. `around` is only called for the full screen.
 #[must_use]
 pub fn sink(
     mode: UiMode,

@@ -13,7 +13,7 @@ use ffuzz_event::{
 };
 use http::MetricsServer;
 
-/// Keeps the latest status for clients, and never waits for a client.
+/// Keeps the latest status for clients; never waits for a client.
 #[derive(Debug)]
 pub struct Metrics {
     latest: Arc<Mutex<Option<Arc<Snapshot>>>>,
@@ -23,7 +23,7 @@ pub struct Metrics {
 }
 
 impl Metrics {
-    /// Listens at `address`.
+    /// Starts a server at `address`.
     pub fn serve(address: SocketAddr) -> io::Result<Self> {
         let latest: Arc<Mutex<Option<Arc<Snapshot>>>> = Arc::default();
         let its = Arc::clone(&latest);
@@ -51,7 +51,7 @@ impl EventSink for Metrics {
     }
 }
 
-/// Name, meaning and value of a number. Names that end in `_total` only grow.
+/// Name, help text and value of a metric. Names that end in `_total` only grow.
 type Row<T> = (&'static str, &'static str, fn(&T) -> Option<f64>);
 
 const RUNS: &[Row<Runs>] = &[
@@ -146,7 +146,7 @@ const WORKER: &[Row<WorkerStatus>] = &[
     ("worker_restarts_total", "How often it was started again", |w| count(w.restarts.into())),
 ];
 
-/// A float has 53 bits: exact up to 9 · 10¹⁵.
+/// Converts a count to a float, which is exact up to 9 · 10¹⁵ (53 bits).
 #[expect(clippy::unnecessary_wraps, reason = "rows of numbers that may be missing")]
 fn count(number: u64) -> Option<f64> {
     Some(number as f64)
@@ -181,7 +181,7 @@ fn text(s: &Snapshot) -> String {
     );
     let numbers: Vec<String> = (0..s.domains.len()).map(|index| index.to_string()).collect();
     let domains = s.domains.iter().zip(&numbers).map(|(domain, number)| {
-        // Two domains may have the same name.
+        // Domain names are not unique.
         let of = [("domain", domain.name.as_str()), ("number", number)];
         (of.into_iter().chain([("reducer", domain.reducer.as_ref())]).collect(), domain)
     });
@@ -214,12 +214,12 @@ fn parts(out: &mut String, parts: &[PartOfTime]) {
     }
 }
 
-/// The metrics of the whole campaign, without labels.
+/// Writes the metrics of the whole campaign, without labels.
 fn one<T>(out: &mut String, rows: &[Row<T>], group: &T) {
     table(out, rows, [(Vec::new(), group)].into_iter());
 }
 
-/// One metric family per row, with a sample per labelled thing.
+/// Writes one metric family per row, with one sample per label set.
 fn table<'a, T: 'a>(
     out: &mut String,
     rows: &[Row<T>],
@@ -285,7 +285,7 @@ mod tests {
             assert_eq!(text.lines().filter(|found| *found == line).count(), 1, "{line}: {text}");
         }
         assert!(text.contains(r#",banner="a \"b\"\\\n","#), "{text}");
-        // Unknown values are left out.
+        // Unknown values are omitted.
         assert!(!text.contains("ffuzz_bugs") && !text.contains("best{domain=\"mem\",number=\"1\""));
     }
 }

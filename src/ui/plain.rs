@@ -1,4 +1,4 @@
-//! Plain lines, for logs and pipes: the start, progress at growing intervals, finds, the end.
+//! Plain lines for logs and pipes: the start, progress at growing intervals, finds, the end.
 
 use std::io::Write;
 use std::path::Path;
@@ -8,7 +8,7 @@ use super::summary::{domain_name, summary};
 use ffuzz_engine::corpus::names::NAME_MAX;
 use ffuzz_event::{Event, EventSink, Snapshot};
 
-/// Campaign time between the first two progress lines; then it grows up to [`LONGEST_MS`].
+/// Campaign time between the first two progress lines; the interval then grows to [`LONGEST_MS`].
 const FIRST_MS: u64 = 5_000;
 const LONGEST_MS: u64 = 60_000;
 /// Finds closer together than this share a line.
@@ -20,7 +20,7 @@ const DOMAINS_SHOWN: usize = 4;
 /// Maximum width of the place of a domain's best value.
 const PLACE_WIDTH: usize = 24;
 
-/// Writes lines. Errors of the output are ignored: the campaign does not depend on a reader.
+/// Writes plain lines. Ignores output errors: the campaign does not depend on a reader.
 #[derive(Debug)]
 pub struct Plain<W> {
     out: W,
@@ -28,13 +28,13 @@ pub struct Plain<W> {
     next_progress_ms: u64,
     next_find_ms: u64,
     finds: u64,
-    /// Who found it, and its name.
+    /// Finder and name of the last find.
     last_find: String,
-    /// The first worker to send an event: messages common to all workers are taken from it alone.
+    /// First worker that sent an event; messages common to all workers are printed for it only.
     speaker: Option<String>,
 }
 
-/// ` @demo.c:16`; what a key of the whole program measures stands in brackets.
+/// Formats a place as ` @demo.c:16`; brackets mark a key that measures the whole program.
 fn located(place: &str) -> String {
     let line = place.rsplit_once(':').map_or("", |(_, line)| line);
     match !line.is_empty() && line.bytes().all(|letter| letter.is_ascii_digit()) {
@@ -56,7 +56,7 @@ impl<W: Write> Plain<W> {
         }
     }
 
-    /// One line (or several).
+    /// Writes one or more lines.
     pub(super) fn line(&mut self, text: &str) {
         let _ = writeln!(self.out, "{text}").and_then(|()| self.out.flush());
     }
@@ -90,7 +90,7 @@ fn file_name(path: &Path) -> String {
     fit(&path.file_name().unwrap_or_default().to_string_lossy(), NAME_MAX)
 }
 
-/// One progress line.
+/// Formats one progress line.
 fn progress(s: &Snapshot) -> String {
     let bugs = s.finds.bugs.map_or_else(String::new, |bugs| format!(" (bugs {bugs})"));
     let mut text = format!(
@@ -119,7 +119,7 @@ fn progress(s: &Snapshot) -> String {
 }
 
 impl<W: Write> Plain<W> {
-    /// An event after a mark: `+` or `!`, or the name of a worker.
+    /// Writes an event after a mark: `+`, `!` or the name of a worker.
     fn event(&mut self, worker: Option<&str>, event: &Event) {
         let mark = |sign: &'static str| worker.unwrap_or(sign);
         match event {

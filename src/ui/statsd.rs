@@ -7,7 +7,7 @@ use std::net::{Ipv4Addr, UdpSocket};
 use ffuzz_config::options::{StatsdOptions, StatsdTags};
 use ffuzz_event::{Event, EventSink, Snapshot};
 
-/// Sends one datagram per second. What an absent server misses is lost, without an error.
+/// Sends one datagram per second. Datagrams to an absent server are lost without an error.
 #[derive(Debug)]
 pub struct Statsd {
     socket: UdpSocket,
@@ -71,9 +71,9 @@ fn gauges(s: &Snapshot, flavor: StatsdTags) -> String {
     text
 }
 
-/// What follows the name, and what follows the value.
+/// The tags after the name and those after the value.
 fn tags(banner: &str, flavor: StatsdTags) -> (String, String) {
-    // These separate parts of a line in one flavour or the other.
+    // Separators of one flavour or the other.
     let clean = |text: &str| text.replace([',', '|', '#', ':', '=', '[', ']', '\n'], "_");
     let (banner, version) = (clean(banner), concat!("ffuzz-", env!("CARGO_PKG_VERSION")));
     let equal = format!("banner={banner},afl_version={version}");

@@ -1,4 +1,4 @@
-//! The last lines of a campaign.
+//! The closing lines of a campaign.
 
 use std::fmt::Write as _;
 
@@ -8,7 +8,7 @@ use ffuzz_event::{DomainStatus, Pointer, Snapshot, StopReason, Undelivered, Work
 /// Maximum length of a path or command line; text from the target may be longer.
 const LONGEST: usize = 4096;
 
-/// AFL's last lines, which scripts wait for, around what was reached.
+/// AFL's closing lines, which scripts wait for, with the results between them.
 #[must_use]
 pub fn summary(reason: StopReason, next: &[Pointer], s: &Snapshot) -> String {
     let mut text = String::new();
@@ -86,7 +86,7 @@ fn worker_line(w: &WorkerStatus) -> String {
     )
 }
 
-/// Name of a domain; targets of the original FuzzFactory send none.
+/// Name of a domain, or its number: targets of the original FuzzFactory send no names.
 pub(super) fn domain_name(index: usize, domain: &DomainStatus) -> String {
     if domain.name.is_empty() { format!("#{index}") } else { domain.name.clone() }
 }

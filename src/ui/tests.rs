@@ -1,4 +1,4 @@
-//! What is shown, on a test terminal and as lines.
+//! Tests of the screen on a test terminal, and of plain lines.
 
 use super::pages;
 use super::screen::facts::{Facts, QueueEntry};
@@ -157,7 +157,7 @@ fn foreign_mutators_have_a_panel() {
     }
 }
 
-/// The state of a fleet.
+/// A snapshot of a fleet.
 fn with_workers(domains: usize, count: usize) -> Snapshot {
     let worker = |number: usize| WorkerStatus {
         name: if number == 0 { "main".into() } else { format!("worker{number:02}") },
@@ -238,7 +238,7 @@ fn no_line_of_a_screen_of_120x40_is_cut() {
     for row in ["3s ago to 2147483645 ", "hand-over 9% waiting 70% fuzzer 10%] [cpu:340%]"] {
         assert!(text.contains(row), "{row}: {text}");
     }
-    // A number that touches the border may have lost its end.
+    // A number next to the border may be cut.
     let is_cut = |line: &str| line.trim_end_matches('│').ends_with(|c: char| c.is_ascii_digit());
     assert_eq!(text.lines().find(|line| is_cut(line) && line.contains("ago")), None, "{text}");
     insta::assert_snapshot!("120x40", text);
@@ -412,7 +412,7 @@ fn quiet_shows_nothing() {
     assert!(sink(UiMode::Lines, Colors::All, || unreachable!()).is_some());
 }
 
-/// What all pages show.
+/// Facts that fill every page.
 fn all_facts() -> Facts {
     let mut facts = Facts { snapshot: sample(4), ..Facts::default() };
     facts.snapshot.finds.bugs = Some(2);
@@ -579,7 +579,7 @@ fn a_page_says_why_it_is_empty() {
     }
 }
 
-/// Names and texts of the target are cells, and nothing else.
+/// Text from the target cannot emit escape sequences.
 #[test]
 fn no_text_of_the_target_moves_the_cursor() {
     let facts = all_facts();

@@ -1,4 +1,4 @@
-//! A harness that is run by libFuzzer's options, and what is said of an input that fails.
+//! Runs a harness with libFuzzer's options, and reports failing inputs.
 
 use std::collections::BTreeSet;
 use std::ffi::OsString;
@@ -13,11 +13,11 @@ use super::{ARTIFACTS, cannot_start, cannot_write, own_program};
 use crate::cmd::exit::Failure;
 use crate::exec::binary;
 
-/// Between reports.
+/// Separator between reports.
 const LINE: &str =
     "────────────────────────────────────────────────────────────────────────────────";
 
-/// Runs it, and names the input on which it failed, in cargo-fuzz's words. The exit code is 1 then.
+/// Runs the harness and reports the failing input as cargo-fuzz does. The exit code is 1 after a failure.
 pub(super) fn run(
     harnesses: &Harnesses,
     (harness, program): (&str, &Path),
@@ -83,7 +83,7 @@ fn run_by_stdin(harness: &str, program: &Path, words: &Words) -> Result<ExitCode
     Ok(code)
 }
 
-/// Minimizes a failing input as libFuzzer's `-minimize_crash=1` does, and prints where the result is.
+/// Minimizes a failing input as libFuzzer's `-minimize_crash=1` does, and prints the path of the result.
 pub(super) fn minimize(
     harnesses: &Harnesses,
     (harness, program): (&str, &Path),
@@ -123,7 +123,7 @@ pub(super) fn minimize(
     }
 }
 
-/// libFuzzer's option for the folder that gets failing inputs.
+/// libFuzzer's option for the folder of failing inputs.
 pub(super) fn prefix(artifacts: &Path) -> OsString {
     let mut prefix = OsString::from("-artifact_prefix=");
     prefix.push(artifacts.join(""));
@@ -135,7 +135,7 @@ fn files(folder: &Path) -> BTreeSet<PathBuf> {
     entries.map(|entry| entry.path()).collect()
 }
 
-/// cargo-fuzz's report of an input.
+/// cargo-fuzz's report of a failing input.
 fn report(title: &str, harness: &str, program: &Path, artifact: &Path) -> String {
     let shown = artifact.display();
     let argument = super::argument_of(program, artifact).ok();

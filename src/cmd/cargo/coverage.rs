@@ -11,12 +11,12 @@ use super::minimize::queues;
 use super::{cannot_start, cannot_write, own_program};
 use crate::cmd::exit::Failure;
 
-/// Folder below that of the harnesses; files for one harness.
+/// Folder of coverage files, below the folder of the harnesses.
 const COVERAGE: &str = "coverage";
 const LINES: &str = "lcov.info";
 const INPUTS: &str = "inputs";
 
-/// Runs the inputs, and prints the path of the file.
+/// Runs the inputs and prints the path of the file.
 pub(super) fn run(
     harnesses: &Harnesses,
     harness: &str,
@@ -46,7 +46,7 @@ pub(super) fn run(
     command.args(["showmap", "--lcov", "-I"]).arg(&list).arg("-o").arg(&file);
     let status = command.arg("--").arg(program).status().map_err(|error| cannot_start(&error))?;
     match status.code() {
-        // Inputs may crash, or take too long.
+        // Inputs may crash or time out.
         Some(0..=2) if file.exists() => crate::cmd::print(&format!("{}\n", file.display())),
         code => Ok(ExitCode::from(code.and_then(|code| u8::try_from(code).ok()).unwrap_or(1))),
     }

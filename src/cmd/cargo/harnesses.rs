@@ -1,5 +1,5 @@
-//! The package whose programs are harnesses, and how cargo builds them: rustc adds the counters, `ffuzz-cc` links, and
-//! an empty archive replaces libFuzzer.
+//! A package of harnesses, and how cargo builds it: rustc adds the counters, `ffuzz-cc` links, and an empty archive
+//! replaces libFuzzer.
 
 use std::ffi::{OsStr, OsString};
 use std::fs;
@@ -13,7 +13,7 @@ use crate::cmd::exit::Failure;
 use crate::cmd::tool::say;
 use crate::config::env::Environment;
 
-/// Of rustc: counters.
+/// rustc's flags for counters.
 const FLAGS: [&str; 6] = [
     "-Cpasses=sancov-module",
     "-Cpanic=abort",
@@ -22,10 +22,10 @@ const FLAGS: [&str; 6] = [
     "-Cllvm-args=-sanitizer-coverage-pc-table",
     "-Clink-arg=-fsanitize=fuzzer",
 ];
-/// What comparisons are made. Strings are compared by calls of `memcmp`, which stay calls.
+/// rustc's flags to trace comparisons. Strings are compared by calls of `memcmp`, which stay calls.
 const COMPARISONS: [&str; 2] =
     ["-Cllvm-args=-sanitizer-coverage-trace-compares", "-Cllvm-args=-max-loads-per-memcmp=0"];
-/// One unit, so that functions can be inlined: the pass keeps them from being imported by others.
+/// A single codegen unit, so that functions can be inlined: the pass prevents imports from other units.
 const UNITS: &str = "-Ccodegen-units=1";
 const DIVISIONS: &str = "-Cllvm-args=-sanitizer-coverage-trace-divs";
 const BRANCHES: &str = "-Cllvm-args=-simplifycfg-branch-fold-threshold=0";
@@ -33,9 +33,9 @@ const DEAD_CODE: &str = "-Clink-dead-code";
 const CAREFUL: [&str; 3] = ["-Zextra-const-ub-checks", "-Zstrict-init-checks", "--cfg=careful"];
 const CFG_FUZZING: &str = "--cfg=fuzzing";
 const DEBUG_ASSERTIONS: &str = "-Cdebug-assertions";
-/// So that finds have lines, also if the profile wants none: cargo strips them then.
+/// Gives finds line numbers even if the profile disables debug info, in which case cargo strips it.
 const DEBUG_INFO: [&str; 2] = ["-Cdebuginfo=1", "-Cstrip=none"];
-/// Between two flags.
+/// Separator between two flags.
 const SEPARATOR: &str = "\u{1f}";
 /// An archive without members.
 const EMPTY_ARCHIVE: &[u8] = b"!<arch>\n";
@@ -116,12 +116,12 @@ pub(super) struct BuildOptions {
 }
 
 impl BuildOptions {
-    /// The sanitizer, if there is to be one.
+    /// The sanitizer; None for `none`.
     fn sanitizer(&self) -> Option<&str> {
         self.sanitizer.as_deref().filter(|name| *name != "none")
     }
 
-    /// Flags of rustc that need no value.
+    /// rustc's flags without a value.
     fn flags(&self) -> Vec<&'static str> {
         let asserts = !self.release || self.debug_assertions || self.careful;
         let mut flags = Vec::new();
@@ -141,7 +141,7 @@ impl BuildOptions {
         flags
     }
 
-    /// Whether the standard library is built too.
+    /// Returns true if the standard library is built, too.
     fn builds_std(&self) -> bool {
         self.build_std || self.careful || self.sanitizer() == Some("memory")
     }
@@ -152,7 +152,7 @@ pub(super) struct Harnesses {
     cargo: OsString,
     pub(super) folder: PathBuf,
     manifest: PathBuf,
-    /// Where cargo builds.
+    /// cargo's target folder.
     target: PathBuf,
     pub(super) names: Vec<String>,
 }
@@ -197,7 +197,7 @@ impl Harnesses {
         Ok(Self { cargo, folder, manifest, target: Path::new(target).join("ffuzz"), names })
     }
 
-    /// The same, built where scripts for cargo-fuzz look for the programs.
+    /// Selects the target folder in which scripts for cargo-fuzz expect the programs.
     pub(super) fn built_as_by_cargo_fuzz(mut self) -> Self {
         self.target.pop();
         self
@@ -212,7 +212,7 @@ impl Harnesses {
         Failure::new(cause, known)
     }
 
-    /// The programs that cargo has built.
+    /// Builds harnesses; returns the programs.
     pub(super) fn build(
         &self,
         build: &BuildOptions,
@@ -235,7 +235,7 @@ impl Harnesses {
         }
     }
 
-    /// Whether the harnesses compile, by cargo's messages.
+    /// Checks that the harnesses compile.
     pub(super) fn check(
         &self,
         build: &BuildOptions,
@@ -246,7 +246,7 @@ impl Harnesses {
         command.stdin(Stdio::null()).status().map_err(|error| no_cargo(&self.cargo, &error))
     }
 
-    /// cargo for one harness, or all, with its options and the flags of rustc.
+    /// A cargo command for one or all harnesses, with options and rustc's flags.
     fn cargo(
         &self,
         action: &str,
@@ -281,12 +281,12 @@ impl Harnesses {
         command.args(build.unstable.iter().flat_map(|flag| ["-Z", flag]));
         command.env("CARGO_ENCODED_RUSTFLAGS", flags(&tools.linker, build, environment));
         command.env("CUSTOM_LIBFUZZER_PATH", tools.archive);
-        // Build scripts ask for these.
+        // Build scripts check these variables.
         command.env("CARGO_FUZZ", "1").env("CARGO_FUZZ_MANIFEST", &self.manifest);
         Ok(command)
     }
 
-    /// The program of one harness.
+    /// Builds one harness; returns its program.
     pub(super) fn build_one(
         &self,
         build: &BuildOptions,
@@ -297,7 +297,7 @@ impl Harnesses {
         built.into_iter().next().ok_or_else(|| self.unknown(harness))
     }
 
-    /// The machine that cargo runs on. A build for it by name keeps the flags away from build scripts.
+    /// The host triple. Naming it as the target keeps the flags away from build scripts.
     fn host(&self) -> Result<String, Failure> {
         let answer = Command::new(&self.cargo).arg("-vV").output();
         let answer = answer.map_err(|error| no_cargo(&self.cargo, &error))?;
@@ -313,8 +313,8 @@ struct Tools {
     archive: PathBuf,
 }
 
-/// The linker under the name by which it is known, and what is linked instead of libFuzzer. With another runtime they are
-/// in another folder, and cargo builds the harnesses again.
+/// The linker under its known name, and the replacement of libFuzzer. Another runtime changes the folder, so cargo
+/// links the harnesses again.
 fn tools(target: &Path) -> io::Result<Tools> {
     let folder = target.join("tools").join(ffuzz_assets::HASH);
     fs::create_dir_all(&folder)?;
@@ -324,14 +324,14 @@ fn tools(target: &Path) -> io::Result<Tools> {
         let _ = fs::remove_file(&tools.linker);
         std::os::unix::fs::symlink(&own, &tools.linker)?;
     }
-    // A new time would have cargo build everything again.
+    // A new modification time would make cargo rebuild everything.
     if fs::read(&tools.archive).ok().as_deref() != Some(EMPTY_ARCHIVE) {
         fs::write(&tools.archive, EMPTY_ARCHIVE)?;
     }
     Ok(tools)
 }
 
-/// `fuzz` of the package that this folder is in, or else the package itself.
+/// The folder `fuzz` of the package around the current folder, or that package itself.
 fn default_folder() -> io::Result<PathBuf> {
     let here = std::env::current_dir()?;
     let is_package = |folder: &&Path| folder.join("Cargo.toml").is_file();
@@ -340,7 +340,7 @@ fn default_folder() -> io::Result<PathBuf> {
     Ok(if is_package(&&*harnesses) { harnesses } else { package.to_owned() })
 }
 
-/// For `CARGO_ENCODED_RUSTFLAGS`: the user's, and then ours.
+/// Value of `CARGO_ENCODED_RUSTFLAGS`: the user's flags, then ours.
 fn flags(linker: &Path, build: &BuildOptions, environment: &Environment) -> OsString {
     let mut all = OsString::new();
     let mut add = |flag: &OsStr| {
@@ -370,7 +370,7 @@ fn flags(linker: &Path, build: &BuildOptions, environment: &Environment) -> OsSt
     all
 }
 
-/// Of a message of cargo: the program that it has built.
+/// The program that one of cargo's messages reports as built.
 fn executable(line: &str) -> Option<PathBuf> {
     let message: Value = serde_json::from_str(line).ok()?;
     message["executable"].as_str().map(PathBuf::from)

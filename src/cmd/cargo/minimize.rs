@@ -1,4 +1,4 @@
-//! `cargo ffuzz cmin` and `tmin`: the tools of these names, with the folders of cargo-fuzz.
+//! `cargo ffuzz cmin` and `tmin`: runs the tools of these names in the folders of cargo-fuzz.
 
 use std::ffi::OsString;
 use std::fs;
@@ -14,10 +14,10 @@ use crate::cmd::tool::say;
 use crate::cmin::content_hash;
 use crate::exec::binary;
 
-/// Folders below that of the harnesses: cargo-fuzz's for what crashes, and ours for a corpus as it was.
+/// Folder for the corpus before minimization, below the folder of the harnesses.
 const FORMER: &str = "corpus-before";
 
-/// Minimizes a corpus, and puts the result in its place. What campaigns have found joins the corpus of the harness.
+/// Minimizes a corpus in place. Finds of campaigns join the corpus of the harness.
 pub(super) fn corpus(
     harnesses: &Harnesses,
     harness: &str,
@@ -78,7 +78,7 @@ pub(super) fn corpus(
     Ok(ExitCode::SUCCESS)
 }
 
-/// Those of the campaigns in an output folder.
+/// Queues of the campaigns in an output folder.
 pub(super) fn queues(output: &Path) -> Vec<PathBuf> {
     let entries = fs::read_dir(output).into_iter().flatten().flatten();
     let queues = entries.map(|entry| entry.path().join("queue"));
@@ -95,7 +95,7 @@ fn clear(folder: &Path) -> io::Result<()> {
     folder.parent().map_or(Ok(()), fs::create_dir_all)
 }
 
-/// The names of a queue, which has a colon in them, are none for a folder that is under version control.
+/// Renames inputs by content: queue names contain colons, which do not suit version control.
 fn name_by_content(folder: &Path) -> Result<(), Failure> {
     let failed = |error: io::Error| cannot_write(folder, &error);
     for entry in fs::read_dir(folder).map_err(failed)? {
@@ -108,7 +108,7 @@ fn name_by_content(folder: &Path) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Each step leaves all inputs where they can be found. If the first one fails, nothing has changed.
+/// Replaces the corpus. All inputs exist after each step. If the first step fails, nothing has changed.
 fn replace(corpus: &Path, small: &Path, former: &Path) -> io::Result<()> {
     let moved = moved(former);
     moved.parent().map_or(Ok(()), fs::create_dir_all)?;
@@ -120,7 +120,7 @@ fn replace(corpus: &Path, small: &Path, former: &Path) -> io::Result<()> {
     fs::rename(&moved, former)
 }
 
-/// Where a corpus is while the small one takes its name.
+/// Temporary place of the corpus while the minimized one takes its name.
 fn moved(former: &Path) -> PathBuf {
     let mut name = former.file_name().unwrap_or_default().to_owned();
     name.push(".moved");
@@ -135,7 +135,7 @@ fn cannot_replace(corpus: &Path, small: &Path, error: &io::Error) -> Failure {
     Failure::new(cause, format!("move the minimized corpus: it is {}", small.display()))
 }
 
-/// Minimizes one input, and prints where the result is.
+/// Minimizes one input and prints the path of the result.
 pub(super) fn input(
     harnesses: &Harnesses,
     (harness, program): (&str, &Path),
@@ -155,7 +155,7 @@ pub(super) fn input(
     }
 }
 
-/// Runs a tool. None if it ended well.
+/// Runs a tool. None on success.
 fn failed(command: &mut Command) -> Result<Option<ExitCode>, Failure> {
     let status = command.status().map_err(|error| cannot_start(&error))?;
     let code = status.code().and_then(|code| u8::try_from(code).ok()).unwrap_or(CANNOT);

@@ -1,4 +1,4 @@
-//! `cargo ffuzz init` and `add`: a package of harnesses in the layout of cargo-fuzz, and one more harness.
+//! `cargo ffuzz init` and `add`: creates a package of harnesses in the layout of cargo-fuzz, or adds a harness.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -13,11 +13,11 @@ use super::harnesses::{Harnesses, Package, no_cargo};
 use crate::cmd::exit::Failure;
 use crate::config::env::Environment;
 
-/// What builds and campaigns write.
+/// Entries of `.gitignore`: files that builds and campaigns write.
 const IGNORED: &str = "target\ncorpus\nartifacts\ncoverage\nffuzz-out\n";
 const HARNESSES: &str = "fuzz_targets";
 
-/// Makes a package of harnesses with a first one for the package that this folder is in; returns the harness.
+/// Creates a package with a first harness for the package around the current folder; returns the harness.
 pub(super) fn init(
     package: &Package,
     harness: &str,
@@ -85,7 +85,7 @@ fn add_to(folder: &Path, manifest: &Path, harness: &str) -> Result<PathBuf, Fail
     Ok(file)
 }
 
-/// The name of the package that this folder is in, and its folder.
+/// Name and folder of the package around the current folder.
 fn library(environment: &Environment) -> Result<(String, PathBuf), Failure> {
     let cargo = environment.get("CARGO").unwrap_or(OsStr::new("cargo"));
     let answer = Command::new(cargo).arg("read-manifest").output();
@@ -99,7 +99,7 @@ fn library(environment: &Environment) -> Result<(String, PathBuf), Failure> {
     })
 }
 
-/// Names of programs for cargo.
+/// Checks that cargo accepts a program name.
 fn is_name(harness: &str) -> Result<(), Failure> {
     let is_part = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-');
     match !harness.is_empty() && harness.bytes().all(is_part) {
@@ -115,7 +115,7 @@ fn write(file: &Path, text: &str) -> Result<(), Failure> {
     fs::write(file, text).map_err(|error| cannot_write(file, &error))
 }
 
-/// A string of TOML.
+/// Quotes a string for TOML.
 fn toml(text: &str) -> String {
     format!("\"{}\"", text.replace('\\', "\\\\").replace('"', "\\\""))
 }

@@ -1,5 +1,5 @@
-//! What comes after the name of a harness: inputs, and then options of `ffuzz` or of libFuzzer, which scripts for
-//! cargo-fuzz have.
+//! The words after the name of a harness: inputs, then options of `ffuzz` or of libFuzzer; scripts for cargo-fuzz use
+//! the latter.
 
 use std::ffi::{OsStr, OsString};
 use std::path::PathBuf;
@@ -14,7 +14,7 @@ pub(super) struct Words {
 }
 
 impl Words {
-    /// Inputs come first. The options may have `--` in front of them.
+    /// Splits the words: inputs first, then options, optionally after `--`.
     pub(super) fn split(words: Vec<OsString>) -> Self {
         let is_option = |word: &OsString| word.as_encoded_bytes().starts_with(b"-");
         let inputs = words.iter().position(is_option).unwrap_or(words.len());
@@ -27,12 +27,12 @@ impl Words {
         Self { inputs, options }
     }
 
-    /// True if no mutants are wanted: `-runs=0` runs what is there.
+    /// Returns true for `-runs=0`, which runs the inputs without fuzzing.
     pub(super) fn only_runs(&self) -> bool {
         self.options.iter().any(|word| word == "-runs=0")
     }
 
-    /// Whether the options are libFuzzer's. Those of both at once are refused.
+    /// Returns true if the options are libFuzzer's. Fails if both kinds are mixed.
     pub(super) fn are_libfuzzers(&self) -> Result<bool, Failure> {
         let (theirs, ours): (Vec<_>, Vec<_>) =
             self.options.iter().partition(|word| is_libfuzzers(word));
@@ -48,7 +48,7 @@ impl Words {
     }
 }
 
-/// An option of libFuzzer, such as `-max_len=4096`. Those of `ffuzz` have one letter or two dashes.
+/// Returns true for an option of libFuzzer, such as `-max_len=4096`. Options of `ffuzz` have one letter or two dashes.
 fn is_libfuzzers(word: &OsStr) -> bool {
     let option = word.to_str().and_then(|word| word.strip_prefix('-')?.split_once('='));
     let is_letter = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_';

@@ -72,7 +72,7 @@ impl Args {
         self.workers(1).map(|_| ())
     }
 
-    /// How many targets to start on this number of cores.
+    /// Number of targets to start on this number of cores.
     pub(super) fn workers(&self, cores: usize) -> Result<usize, Failure> {
         match self.workers.as_deref() {
             _ if self.file.is_some() => Ok(1),

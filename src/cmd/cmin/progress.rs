@@ -1,4 +1,4 @@
-//! How far the traces are, on stderr: a line that is rewritten on a terminal, else one every few seconds.
+//! Progress of the traces on stderr: on a terminal a line that is rewritten, otherwise a line every few seconds.
 
 use std::io::{self, IsTerminal, Write};
 use std::path::Path;
@@ -22,10 +22,10 @@ pub(super) struct TraceProgress {
 struct Traced {
     total: usize,
     done: usize,
-    /// Those of earlier runs say nothing about the speed.
+    /// Inputs traced by earlier runs, which do not count for the speed.
     before: usize,
     start: Instant,
-    /// When the line was shown.
+    /// Time of the last line.
     last: Instant,
 }
 
@@ -42,12 +42,12 @@ impl TraceProgress {
         Self { terminal, quiet, print_names, traced: Mutex::new(Traced::new(0, 0)) }
     }
 
-    /// `before`: inputs that are traced already.
+    /// `before` inputs are already traced.
     pub(super) fn begin(&self, total: usize, before: usize) {
         *self.traced() = Traced::new(total, before);
     }
 
-    /// The last state, if it was shown line over line.
+    /// Prints the final state if the line was rewritten.
     pub(super) fn end(&self) {
         if self.terminal && !self.quiet {
             self.show(&self.traced(), "\n");
@@ -76,7 +76,7 @@ impl TraceListener for TraceProgress {
         }
         let line = format!("Processing {}\n", path.display());
         match io::stdout().lock().write_all(line.as_bytes()) {
-            // A reader that has seen enough is no failure.
+            // A closed pipe is not an error.
             Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(error),
             _ => Ok(()),
         }

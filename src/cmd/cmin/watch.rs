@@ -1,4 +1,4 @@
-//! `cmin --watch`: what it refuses, and its lines.
+//! `cmin --watch`: option checks and output lines.
 
 use std::ffi::OsStr;
 use std::io;
@@ -15,7 +15,7 @@ use crate::engine::executor::ExitKind;
 use crate::exec::ReadyOptions;
 use crate::sys::stop::Stop;
 
-/// Keeps what appears in the input folders until a signal requests the end.
+/// Keeps new inputs in the input folders until a signal.
 pub(super) fn run(
     args: &Args,
     environment: &Environment,
@@ -51,7 +51,7 @@ pub(super) fn run(
     Ok(())
 }
 
-/// Checks what does not depend on folders.
+/// Checks that do not depend on folders.
 pub(super) fn check(environment: &Environment) -> Result<(), Failure> {
     match environment.flag(&["AFL_KEEP_TRACES"]) {
         true => Err(Failure::new(
@@ -62,7 +62,7 @@ pub(super) fn check(environment: &Environment) -> Result<(), Failure> {
     }
 }
 
-/// A file that is written for each input or crash would be the next input.
+/// Fails if a file written for each input or crash is inside a watched folder: it would be the next input.
 fn refuse_inside(option: &str, path: Option<&Path>, folders: &[PathBuf]) -> Result<(), Failure> {
     match path {
         Some(path) if folders.iter().any(|folder| cmin::is_inside(path, folder)) => {

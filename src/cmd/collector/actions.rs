@@ -1,4 +1,4 @@
-//! What is done with a crash that is given: search, generate, submit.
+//! Actions on a given crash: search, generate, submit.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -13,13 +13,12 @@ use crate::crashes::crash::{
     self, CrashFacts, CrashInfo, Output, Program, Signature, SignatureOptions,
 };
 
-/// Prints what is read out of a crash. The program is of no interest here, so nothing needs to be known of
-/// it.
+/// Prints the information extracted from a crash. The program may be unknown.
 pub(super) fn show(args: &Args) -> Result<ExitCode, Failure> {
     let platform = args.about.platform.clone().unwrap_or_else(|| "x86-64".into());
     let program = Program { platform, ..Program::default() };
     let info = crash::beyond::parse(&args.crash.output()?, &program);
-    // What a program prints goes to a terminal.
+    // Program output may contain terminal escapes.
     let clean = |text: &str| text.replace(char::is_control, "?");
     let mut text = format!("kind: {}\nshort: {}\n", info.kind.name(), clean(&info.short_text()));
     if let Some(address) = info.address {
@@ -34,7 +33,7 @@ pub(super) fn show(args: &Args) -> Result<ExitCode, Failure> {
     print(&text)
 }
 
-/// A crash, as the command line describes it.
+/// A crash as described by the command line.
 pub(super) struct Given {
     report: Report,
     info: CrashInfo,
@@ -89,7 +88,7 @@ impl Given {
         }
     }
 
-    /// Prints the signature in this file, fitted to the crash.
+    /// Prints the signature in this file, generalized to match the crash.
     pub(super) fn generalize(&self, path: &Path) -> Result<ExitCode, Failure> {
         let text = read(path)?;
         let signature = Signature::parse(&String::from_utf8_lossy(&text)).map_err(|reason| {

@@ -1,4 +1,4 @@
-//! `--coverage`: the lines that a campaign has reached, or those of somebody's report, to the server.
+//! `--coverage`: sends the lines that a campaign or a coverage file covers to the server.
 
 use std::ffi::OsString;
 use std::fs;
@@ -14,10 +14,10 @@ use crate::disk::{find, inputs};
 use crate::report::survey::{Survey, SurveyError};
 use crate::sys::remedy::Remedy;
 
-/// Entries of a queue were quicker once.
+/// Timeout of a run; queue entries were faster in the campaign.
 const TIMEOUT: Duration = Duration::from_secs(10);
 
-/// `command`: of the target, if `path` is a folder of inputs; else that of the campaign.
+/// `command` is the target's command line for a folder of inputs; by default the campaign's.
 pub(super) fn send(
     program: &str,
     settings: &Settings,
@@ -44,7 +44,7 @@ impl From<SurveyError> for Failure {
     }
 }
 
-/// An lcov or a Coveralls file.
+/// Parses an lcov or Coveralls file.
 fn parsed(path: &Path, root: &Path) -> Result<SourceCoverage, Failure> {
     let bytes = read(path)?;
     SourceCoverage::parse(&String::from_utf8_lossy(&bytes), root).map_err(|error| {
@@ -56,7 +56,7 @@ fn parsed(path: &Path, root: &Path) -> Result<SourceCoverage, Failure> {
     })
 }
 
-/// What the queue of a campaign reaches, or the inputs of any folder.
+/// Measures the coverage of a campaign's queue or of any folder of inputs.
 fn measured(
     program: &str,
     folder: &Path,

@@ -49,7 +49,7 @@ pub(super) fn download_all(settings: &Settings, bucket: u64) -> Result<ExitCode,
     Ok(ExitCode::SUCCESS)
 }
 
-/// Writes the input of a crash, if it has one. Returns the name.
+/// Saves the input of a crash, if it has one. Returns the name.
 fn save(client: &Client, number: u64, record: &Value) -> Result<Option<String>, Failure> {
     let Some(name) = download_name(number, record) else { return Ok(None) };
     let bytes = client.testcase(number)?;
@@ -59,7 +59,7 @@ fn save(client: &Client, number: u64, record: &Value) -> Result<Option<String>, 
     Ok(Some(name))
 }
 
-/// How the program was called, in the words of the reference.
+/// Describes the program's call as the reference does.
 fn about(record: &Value) -> String {
     let parsed = |key: &str| serde_json::from_str::<Value>(record[key].as_str()?).ok();
     let mut text = String::new();

@@ -1,4 +1,4 @@
-//! The command line as it was given. It is only recorded here; [`super::resolve`] checks it.
+//! The command line as given; [`super::resolve`] checks it.
 
 use std::ffi::OsString;
 
@@ -293,13 +293,13 @@ pub struct Unsupported {
     pub value_profile: bool,
 }
 
-/// An option that is known and refused.
+/// A known but unsupported option.
 #[derive(Clone, Copy, Debug)]
 pub struct RefusedOption {
     pub given: bool,
     pub option: &'static str,
     pub meaning: &'static str,
-    /// It is planned.
+    /// True if support is planned.
     pub planned: bool,
 }
 
@@ -311,7 +311,7 @@ impl RefusedOption {
 }
 
 impl Unsupported {
-    /// All of them.
+    /// All unsupported options.
     #[must_use]
     pub fn rows(&self) -> Vec<RefusedOption> {
         let row = |planned| {
@@ -334,7 +334,7 @@ impl Unsupported {
 }
 
 impl Args {
-    /// Reads the words after the program's name.
+    /// Parses the words after the program's name.
     pub fn from_words(words: Vec<OsString>) -> Result<Self, Failure> {
         let split = words::split(&words, &valued())?;
         let program = std::iter::once(OsString::from("ffuzz"));
@@ -349,7 +349,7 @@ impl Args {
     }
 }
 
-/// Its options, for the manual.
+/// The command's options, for its manual page.
 pub(in crate::cmd) fn manual() -> clap::Command {
     Args::command().after_help(EXAMPLES)
 }
@@ -378,7 +378,7 @@ fn valued() -> Valued {
     }
 }
 
-/// Options belong to the mutator before them: clap knows where each word stood.
+/// Assigns options to the mutator before them, by clap's word positions.
 fn mutators(matches: &ArgMatches) -> Result<Vec<(OsString, Option<OsString>)>, Failure> {
     let placed = |name| {
         let places = matches.indices_of(name).into_iter().flatten();

@@ -1,4 +1,4 @@
-//! What OSS-Fuzz keeps beside a harness `NAME`: seeds in `NAME_seed_corpus.zip`, words in `NAME.dict`, options in
+//! OSS-Fuzz's files next to a harness `NAME`: seeds in `NAME_seed_corpus.zip`, words in `NAME.dict`, options in
 //! `NAME.options`.
 
 use std::collections::BTreeMap;
@@ -12,22 +12,22 @@ use crate::config::sanitizers::SANITIZER_VARIABLES;
 use crate::engine::mutate::MAX_INPUT;
 use crate::exec::binary;
 
-/// Files and options beside a harness.
+/// Files and options next to a harness.
 #[derive(Debug, Default, Eq, PartialEq)]
 pub(crate) struct Beside {
     pub(crate) seeds: Option<PathBuf>,
     pub(crate) dictionary: Option<PathBuf>,
-    /// `-max_len` of the options.
+    /// `-max_len` in the options.
     pub(crate) max_len: Option<String>,
-    /// Options of sanitizers, by the name of their variable, and variables for the target.
+    /// Sanitizer options by variable name, and variables for the target.
     pub(crate) sanitizers: BTreeMap<String, String>,
     pub(crate) variables: Vec<(OsString, OsString)>,
-    /// Options of the file that have no counterpart.
+    /// Options in the file without a counterpart.
     pub(crate) unused: Vec<String>,
 }
 
 impl Beside {
-    /// Those of a program; none if it is no harness of `ffuzz-cc`.
+    /// Finds the files of a program; none if it is no harness of `ffuzz-cc`.
     pub(crate) fn find(program: &Path) -> Self {
         let (Some(folder), Some(name)) = (program.parent(), program.file_name()) else {
             return Self::default();
@@ -47,7 +47,7 @@ impl Beside {
         beside
     }
 
-    /// Reads the INI file: `[libfuzzer]`, `[asan]` and the like, `[env]`.
+    /// Parses the INI file: `[libfuzzer]`, `[asan]` and similar, `[env]`.
     fn read(&mut self, text: &str, folder: &Path) {
         let mut section = String::new();
         for line in text.lines().map(str::trim) {
@@ -74,7 +74,7 @@ impl Beside {
                         }
                     }
                 }
-                // The target's output is not read, and the search decides these by itself.
+                // The target's output is ignored, and the search controls these itself.
                 (
                     "libfuzzer",
                     "close_fd_mask" | "len_control" | "use_value_profile" | "entropic",
@@ -89,7 +89,7 @@ impl Beside {
         }
     }
 
-    /// Fills what the command line leaves open. Returns notes for the user.
+    /// Sets options that the command line omits. Returns notes for the user.
     pub(super) fn fill(&self, args: &mut Args, env: &Environment) -> Vec<String> {
         let mut notes = Vec::new();
         let mut note = |what: &str, file: &Path| notes.push(format!("{what}: {}", file.display()));

@@ -1,4 +1,4 @@
-//! Foreign mutators: from variables to [`CustomOptions`], for every command that runs a target.
+//! Foreign mutators: converts variables to [`CustomOptions`] for every command that runs a target.
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
@@ -8,7 +8,7 @@ use crate::cmd::exit::Failure;
 use crate::config::env::Environment;
 use crate::config::options::{CustomOptions, KillerbeezOptions, PythonOptions};
 
-/// What a command knows of the target, for `AFL_CUSTOM_INFO_*`.
+/// Facts about the target for `AFL_CUSTOM_INFO_*`.
 pub(crate) struct About<'a> {
     pub(crate) command: &'a [OsString],
     /// `-f`.
@@ -34,7 +34,7 @@ pub(crate) fn options(env: &Environment, about: &About<'_>) -> CustomOptions {
     }
 }
 
-/// Whether mutators get one message of an input at a time: what `--net` and `--mutator-sees` say.
+/// Returns true if mutators get one message of an input at a time, by `--net` and `--mutator-sees`.
 pub(crate) fn by_message(net: Option<&str>, sees: Option<&str>) -> Result<bool, Failure> {
     match (net, sees) {
         (None, Some(_)) => {
@@ -50,13 +50,13 @@ pub(crate) fn by_message(net: Option<&str>, sees: Option<&str>) -> Result<bool, 
     }
 }
 
-/// Names are split at each of three signs; empty parts are ignored.
+/// Splits names at any of three characters; ignores empty parts.
 fn libraries(list: &OsStr) -> Vec<PathBuf> {
     let parts = list.as_bytes().split(|byte| b";:,".contains(byte));
     parts.filter(|part| !part.is_empty()).map(|part| OsStr::from_bytes(part).into()).collect()
 }
 
-/// What mutators can read of the campaign, unless the user says otherwise.
+/// Variables about the campaign for mutators, unless the user has set them.
 fn info(env: &Environment, about: &About<'_>) -> Vec<(String, OsString)> {
     let (program, arguments) = about.command.split_first().unzip();
     let arguments = arguments.map(|words| {

@@ -1,5 +1,4 @@
-//! `-j N`: from one command line to those of all workers. Everything is checked here, before the
-//! first of them is started.
+//! `-j N`: converts one command line to those of all workers. All checks precede the start of the first worker.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -21,9 +20,9 @@ use crate::fleet::workers::{self, FleetOptions, WorkerPlan};
 use crate::sys::affinity;
 use crate::sys::remedy::Remedy;
 
-/// Far beyond the cores of any machine; a typing error should not start thousands of processes.
+/// Far beyond any machine's cores; prevents typing errors from starting thousands of processes.
 const MOST_WORKERS: u64 = 1024;
-/// A single fuzzer's instance, whose seeds a fleet can go on with.
+/// Instance of a single fuzzer, whose seeds a fleet can resume.
 const SINGLE: &str = "default";
 
 pub(super) fn run(
@@ -71,7 +70,7 @@ pub(super) fn run(
     result.map(|_| found.exit_code()).map_err(|error| failed(&error, error.remedy()))
 }
 
-/// `auto` and 0 are as many as there are cores for us: allowed ones, and what the cgroup gives.
+/// Parses the number of workers. `auto` and 0 mean all available cores, as limited by affinity and cgroup.
 fn count(text: &str) -> Result<usize, Failure> {
     let cores = || std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
     if text == "auto" {
@@ -84,7 +83,7 @@ fn count(text: &str) -> Result<usize, Failure> {
     }
 }
 
-/// What several workers cannot share.
+/// Fails on options that several workers cannot share.
 fn refuse(args: &Args, count: usize) -> Result<(), Failure> {
     let rows = args.given.iter().filter_map(|option| handed::row_of(option));
     let mut excluded = rows.filter_map(|row| match row.workers {
@@ -98,7 +97,7 @@ fn refuse(args: &Args, count: usize) -> Result<(), Failure> {
     }
 }
 
-/// The line as the main alone would have it: what is wrong with it is wrong for all.
+/// The command line for the main alone; its errors are errors for all.
 fn for_main(args: &Args) -> Args {
     let mut args = args.clone();
     args.workers = None;
@@ -109,14 +108,13 @@ fn for_main(args: &Args) -> Args {
     args
 }
 
-/// A main has one of two schedules; another one is for the secondaries.
+/// Returns true if the main can use the given schedule. A main has one of two schedules; others go to the secondaries.
 fn main_takes(args: &Args) -> bool {
     let given = args.schedule.as_deref().map(values::schedule);
     given.is_none_or(|given| given.is_err() || given.is_ok_and(Schedule::is_for_main))
 }
 
-/// The `-i` of each worker: one that has work goes on with it, a new one begins with the seeds that
-/// another has found.
+/// The `-i` of each worker: existing workers resume, new ones start with another worker's seeds.
 fn inputs(options: &Options, count: usize) -> Result<Vec<Option<PathBuf>>, Failure> {
     let root = &options.output.root;
     let names: Vec<String> = (0..count).map(strategy::name).collect();
@@ -144,7 +142,7 @@ fn inputs(options: &Options, count: usize) -> Result<Vec<Option<PathBuf>>, Failu
     Ok(known.into_iter().map(input).collect())
 }
 
-/// Workers of an earlier, larger fleet.
+/// Warns about workers of an earlier, larger fleet.
 fn left_out(options: &Options, count: usize) -> Option<String> {
     let known = (count..).map(strategy::name);
     let works = |name: &String| output::find_work(&options.output.root, name).unwrap_or(false);
@@ -155,7 +153,7 @@ fn left_out(options: &Options, count: usize) -> Option<String> {
     })
 }
 
-/// A free core for each, as far as there are some.
+/// Free cores, at most one per worker.
 fn cores(options: &Options, count: usize, warnings: &mut Vec<String>) -> Vec<usize> {
     match options.target.cpu {
         CpuChoice::None => Vec::new(),
@@ -177,14 +175,14 @@ fn join(words: &[OsString]) -> String {
     words.iter().map(|word| word.to_string_lossy()).collect::<Vec<_>>().join(" ")
 }
 
-/// What the workers' command lines and variables are made from.
+/// Inputs for the workers' command lines and variables.
 struct FleetPlan<'a> {
     program: PathBuf,
     args: &'a Args,
     options: &'a Options,
-    /// For each worker the folder instead of the user's `-i`.
+    /// Per worker, the folder that replaces the user's `-i`.
     inputs: Vec<Option<PathBuf>>,
-    /// For the first workers.
+    /// Cores of the first workers.
     cores: Vec<usize>,
 }
 
@@ -200,7 +198,7 @@ impl FleetPlan<'_> {
         (0..self.inputs.len()).map(plan).collect()
     }
 
-    /// The user's words with a worker's own options instead of the fleet's.
+    /// The user's words, with the fleet's options replaced by the worker's own.
     fn words(&self, number: usize) -> Vec<OsString> {
         let strategy = WorkerStrategy::of(number);
         let input = self.inputs[number].as_deref();
@@ -239,7 +237,7 @@ impl FleetPlan<'_> {
         words
     }
 
-    /// Options that are handed on as they are.
+    /// Returns true if the option is passed on unchanged.
     fn keeps(&self, option: &[OsString], strategy: WorkerStrategy, input: Option<&Path>) -> bool {
         match handed::row_of(option).map_or(Workers::Get, |row| row.workers) {
             Workers::Get | Workers::OnlyOne(_) => true,
@@ -251,8 +249,8 @@ impl FleetPlan<'_> {
         }
     }
 
-    /// Those that the user has not given. Guided by domains, the deterministic steps are no stage of their own but one
-    /// of two ways to a better value, so all workers have them.
+    /// Options that the user omitted. A campaign guided by domains uses the deterministic steps as one of two ways to a
+    /// better value, so all workers get them.
     fn flags(&self, strategy: WorkerStrategy) -> impl Iterator<Item = &'static str> + use<> {
         let args = self.args;
         let is_chosen = args.deterministic || args.skip_deterministic || args.quick || args.domains;
@@ -262,15 +260,15 @@ impl FleetPlan<'_> {
     }
 
     fn variables(&self, number: usize) -> Vec<(OsString, Option<OsString>)> {
-        // The fleet sends the numbers of all: those of workers would replace each other.
+        // The fleet sends the joined numbers; workers' numbers would overwrite each other.
         let mut found = vec![("AFL_STATSD".into(), None)];
         let mut set = |name: &str| found.push((name.into(), Some("1".into())));
         if !WorkerStrategy::of(number).trim {
             set("AFL_DISABLE_TRIM");
         }
-        // One for all of them is enough.
+        // One triage is enough for all workers.
         set("FFUZZ_NO_TRIAGE");
-        // The free ones are given away: it would take another worker's.
+        // All free cores are assigned; the worker would take another one's.
         if number >= self.cores.len() && self.options.target.cpu == CpuChoice::Free {
             set("AFL_NO_AFFINITY");
         }
@@ -279,14 +277,14 @@ impl FleetPlan<'_> {
         found
     }
 
-    /// Workers would all call their input `.cur_input` in the folder that the user has named.
+    /// A subfolder per worker, since every worker names its input `.cur_input`.
     fn tmpdir(&self, number: usize) -> Option<PathBuf> {
         let folder = self.options.output.tmpdir.as_ref()?;
         Some(folder.join(format!("ffuzz-{}-{}", std::process::id(), strategy::name(number))))
     }
 }
 
-/// The part of worker `number` of `count` in `whole`, at least one.
+/// Share of worker `number` of `count` in `whole`, at least one.
 fn part(whole: u64, number: u64, count: u64) -> u64 {
     (whole / count + u64::from(number < whole % count)).max(1)
 }

@@ -1,4 +1,4 @@
-//! `--error-exitcode`: a script learns from the exit code that this call has found a bug.
+//! `--error-exitcode`: the exit code tells a script that this call has found a bug.
 
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -9,14 +9,13 @@ use super::values;
 use crate::cmd::exit::Failure;
 use crate::event::{Event, EventSink};
 
-/// The option, also that of `triage`. 0 would say nothing.
+/// Parses the option, also for `triage`. 0 is rejected, since it would carry no information.
 pub(in crate::cmd) fn code(text: Option<&str>) -> Result<Option<u8>, Failure> {
     let number = |text| values::number("--error-exitcode", text, 1, u64::from(u8::MAX));
     Ok(text.map(number).transpose()?.and_then(|code| u8::try_from(code).ok()))
 }
 
-/// Hears of finds, of one campaign or of all workers, and of seeds that crash. Those of earlier calls do not
-/// count.
+/// Records finds of one campaign or of all workers, and crashing seeds. Finds of earlier calls do not count.
 #[derive(Clone, Debug)]
 pub(super) struct FindWatch {
     code: Option<u8>,
@@ -34,12 +33,12 @@ impl FindWatch {
         Box::new(self.clone())
     }
 
-    /// The code, if there is one and something was found.
+    /// The code, if one is set and something was found.
     pub(super) fn code(&self) -> Option<u8> {
         self.code.filter(|_| self.any.load(Ordering::Relaxed))
     }
 
-    /// Of a campaign that has ended as it should.
+    /// Exit code of a campaign that ended normally.
     pub(super) fn exit_code(&self) -> ExitCode {
         self.code().map_or(ExitCode::SUCCESS, ExitCode::from)
     }

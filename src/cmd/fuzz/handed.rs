@@ -1,9 +1,8 @@
-//! Which options of the user other processes get: the workers of `-j`, the triage beside a
-//! campaign, the fuzzer of a PASTIS session, and the line that resumes a campaign.
+//! Which of the user's options other processes get: the workers of `-j`, the triage of a campaign, the fuzzer of a
+//! PASTIS session, and the command line that resumes a campaign.
 //!
-//! One row an option. All these command lines are made from this table, and a test compares it with
-//! the options of [`super::args::Args`]. Those that are refused anyway
-//! ([`super::args::Unsupported`]) have no row.
+//! All these command lines are generated from this table, which has one row per option. A test compares it with
+//! [`super::args::Args`]. Unsupported options ([`super::args::Unsupported`]) have no row.
 
 use std::ffi::OsString;
 
@@ -11,42 +10,42 @@ use super::args::Args;
 use super::words;
 use crate::config::options::{OutputOptions, TargetOptions};
 
-/// An option, and who gets it.
+/// An option and its recipients.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct OptionRow {
-    /// All ways to write it.
+    /// All spellings.
     names: &'static [&'static str],
     pub(super) workers: Workers,
     triage: Triage,
     pub(super) pastis: Pastis,
     resume: Resume,
-    /// The jobs of a list may have it.
+    /// True if the jobs of a list may use it.
     jobs: bool,
 }
 
-/// The workers of `-j`.
+/// How the workers of `-j` get an option.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(super) enum Workers {
     Get,
-    /// It is the fleet's own, or each worker gets a value of its own.
+    /// Omitted: the fleet uses it itself or sets it per worker.
     Without,
-    /// `-j` excludes it.
+    /// Incompatible with `-j`.
     Refused(&'static Exclusion),
-    /// `-j` with several workers excludes it; one alone gets it.
+    /// Incompatible with several workers; a single one gets it.
     OnlyOne(&'static Exclusion),
-    /// The same, and one alone gets a value of the fleet's.
+    /// As [`Self::OnlyOne`], but the single worker gets a value of the fleet's.
     OnlyOneOwn(&'static Exclusion),
-    /// Those that begin with the user's seeds.
+    /// For workers that start with the user's seeds.
     NewOnes,
-    /// Those that are to be guided by domains.
+    /// For workers guided by domains.
     GuidedOnes,
-    /// The main alone: the others have it from there.
+    /// For the main only; the others get its results from there.
     Main,
-    /// The secondaries, and the main if it is one of a main's schedules.
+    /// For the secondaries, and for the main if the schedule suits a main.
     ThoseItSuits,
 }
 
-/// Why several workers cannot have an option.
+/// The reason why several workers cannot have an option.
 #[derive(Debug, Eq, PartialEq)]
 pub(super) struct Exclusion {
     pub(super) cause: &'static str,
@@ -70,7 +69,7 @@ const ONE_FILE: Exclusion = Exclusion {
     remedy: "write @@ for the file in the target's arguments; -e sets its extension",
 };
 
-/// The triage beside the campaign. What it gets is made of the checked options.
+/// How the triage of the campaign gets an option, based on the checked options.
 #[derive(Clone, Copy, Debug)]
 enum Triage {
     Without,
@@ -80,35 +79,34 @@ enum Triage {
     Word(fn(&Checked<'_>) -> Option<OsString>),
 }
 
-/// The fuzzer that a PASTIS session starts (`-j`).
+/// How the fuzzer of a PASTIS session gets an option (`-j`).
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(super) enum Pastis {
-    /// The broker's if it names one, else the user's.
+    /// The broker's value, or the user's without one.
     Gets,
-    /// The user's beside the broker's.
+    /// Both the user's and the broker's values.
     GetsBoth,
-    /// The session has its own; it is not the broker's to set.
+    /// The session sets it; the broker must not.
     Own,
-    /// Neither the user nor the broker may set it: the reason.
+    /// Neither the user nor the broker may set it, for this reason.
     Refused(&'static str),
 }
 
-/// The line that resumes a campaign.
+/// Whether the command line that resumes a campaign has an option.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 enum Resume {
     Gets,
-    /// It was meant for this start alone; `-E` counts all runs of a campaign, so it would end at
-    /// once.
+    /// Only valid for this start. For example `-E` counts all runs of a campaign, so a resumed one would end at once.
     Without,
 }
 
-/// What the triage's options are made of.
+/// Inputs for the triage's options.
 #[derive(Debug)]
 pub(super) struct Checked<'a> {
     pub(super) args: &'a Args,
     pub(super) output: &'a OutputOptions,
     pub(super) target: &'a TargetOptions,
-    /// `--collector`, also if FuzzManager's files ask for it.
+    /// Value of `--collector`, or implied by FuzzManager's files.
     pub(super) collector: Option<OsString>,
 }
 
@@ -116,7 +114,7 @@ const fn row(names: &'static [&'static str], workers: Workers, pastis: Pastis) -
     OptionRow { names, workers, triage: Triage::Without, pastis, resume: Resume::Gets, jobs: true }
 }
 
-/// The same, and the triage gets it.
+/// A row whose option the triage gets, too.
 const fn too(
     names: &'static [&'static str],
     workers: Workers,
@@ -126,19 +124,19 @@ const fn too(
     OptionRow { names, workers, triage, pastis, resume: Resume::Gets, jobs: true }
 }
 
-/// Not for the line that resumes a campaign.
+/// Excludes the option from the command line that resumes a campaign.
 const fn once(row: OptionRow) -> OptionRow {
     OptionRow { resume: Resume::Without, ..row }
 }
 
-/// Not for a job of a list: the list has a key for it, or two jobs cannot share it.
+/// Excludes the option from jobs of a list: the list has a key for it, or jobs cannot share it.
 const fn no_job(row: OptionRow) -> OptionRow {
     OptionRow { jobs: false, ..row }
 }
 
 const J_NAMES: Pastis = Pastis::Refused("-j names the workers");
 
-/// In the order of the help. Libraries of `--mutator` reach the triage in a variable.
+/// Rows in the order of the help. Libraries of `--mutator` reach the triage in a variable.
 const TABLE: &[OptionRow] = &[
     no_job(once(row(&["-i"], Workers::NewOnes, Pastis::Own))),
     no_job(too(
@@ -274,14 +272,14 @@ const TABLE: &[OptionRow] = &[
     row(&["-u"], Workers::Get, Pastis::Gets),
 ];
 
-/// The row of an option as it was written; None: it is refused anyway.
+/// The row of an option as written; None for unsupported options.
 pub(super) fn row_of(option: &[OsString]) -> Option<&'static OptionRow> {
     let name = words::name(option);
     TABLE.iter().find(|row| row.names.contains(&name.as_str()))
 }
 
 impl OptionRow {
-    /// The name that stands for all.
+    /// The canonical name.
     pub(super) fn name(&self) -> &'static str {
         self.names[0]
     }
@@ -292,7 +290,7 @@ pub(super) fn refused_in_jobs() -> Vec<&'static str> {
     TABLE.iter().filter(|row| !row.jobs).flat_map(|row| row.names.iter().copied()).collect()
 }
 
-/// The options of the triage beside the campaign.
+/// The options of the campaign's triage.
 pub(super) fn to_triage(checked: &Checked<'_>) -> Vec<OsString> {
     let mut words = Vec::new();
     for row in TABLE {
@@ -309,7 +307,7 @@ pub(super) fn to_triage(checked: &Checked<'_>) -> Vec<OsString> {
     words
 }
 
-/// Whether the line that resumes a campaign has it.
+/// Returns true if the command line that resumes a campaign has the option.
 pub(super) fn is_resumed(option: &[OsString]) -> bool {
     row_of(option).is_none_or(|row| row.resume == Resume::Gets)
 }

@@ -1,4 +1,4 @@
-//! `--mutator` and its companions: which files are meant, and the list of modules.
+//! `--mutator` and related options: resolves the files and lists the modules.
 
 use std::ffi::{CString, OsStr};
 use std::fs;
@@ -14,7 +14,7 @@ use crate::config::env::Environment;
 use crate::config::options::{KillerbeezModule, KillerbeezOptions};
 use crate::mutators::find::{self, FindError, MutatorKind};
 
-/// Upstream's ratio of buffer and input.
+/// Upstream's ratio of buffer to input.
 const RATIO: f64 = 2.0;
 
 impl From<FindError> for Failure {
@@ -87,7 +87,7 @@ fn ratio(args: &Args) -> Result<f64, Failure> {
     })
 }
 
-/// Options as they are, or the content of a file.
+/// The options as given, or the content of a file.
 fn text(word: &OsStr) -> Result<CString, Failure> {
     let bytes = match word.as_bytes().strip_prefix(b"@") {
         None => word.as_bytes().to_vec(),
@@ -102,7 +102,7 @@ fn text(word: &OsStr) -> Result<CString, Failure> {
     })
 }
 
-/// `--mutator-list`
+/// Runs `--mutator-list`.
 pub(super) fn list(args: &Args, env: &Environment) -> Result<(), Failure> {
     let Some(dir) = folder(args, env)? else {
         let remedy = "name the folder with --mutator-dir or FFUZZ_MUTATOR_DIR";
@@ -117,7 +117,7 @@ pub(super) fn list(args: &Args, env: &Environment) -> Result<(), Failure> {
             Ok(module) => module.help().unwrap_or_default(),
             Err(error) => error.to_string(),
         };
-        // A reader that went away (`| head`) is no failure.
+        // A closed pipe (`| head`) is not an error.
         let _ = writeln!(out, "{}\n{}\n", find::short_name(&path), text.trim_end());
     }
     Ok(())

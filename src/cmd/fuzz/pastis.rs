@@ -1,4 +1,4 @@
-//! `--pastis HOST:PORT`: from the user's options and a broker's order to the fuzzer's command line.
+//! `--pastis HOST:PORT`: combines the user's options and a broker's order into the fuzzer's command line.
 
 use std::ffi::OsString;
 use std::io::Write;
@@ -14,7 +14,7 @@ use crate::exec::net::StandInError;
 use crate::fleet::pastis::{self, Level, PastisOptions, StartOrder};
 use crate::fleet::workers::{WorkerPlan, strategy};
 
-/// Without `-o`.
+/// Output folder without `-o`.
 const OUTPUT: &str = "ffuzz-pastis";
 const NET: &str = "--net";
 
@@ -43,7 +43,7 @@ pub(super) fn run(
     result.map(|()| ExitCode::SUCCESS).map_err(|error| Failure::of(&error))
 }
 
-/// A reader that went away is no reason to stop.
+/// Prints a message. Ignores a closed pipe.
 fn say(quiet: bool, level: Level, text: &str) {
     let kind = match level {
         Level::Warning => "warning: ",
@@ -76,7 +76,7 @@ fn check(address: &str, args: &Args) -> Result<(), Failure> {
         let cause = format!("--pastis excludes {name}: {why}");
         return Err(Failure::usage(cause, format!("leave out {name}")));
     }
-    // The domains that --answers needs may be the broker's.
+    // The domains that `--answers` needs may be the broker's.
     if let Some(net) = &args.net {
         values::net(net, args.answers.as_deref())?;
     }
@@ -90,7 +90,7 @@ fn refused(options: &[Vec<OsString>]) -> Option<(&'static str, &'static str)> {
     })
 }
 
-/// Whether the user's option goes to the fuzzer, whose engine has these.
+/// Returns true if the user's option goes to a fuzzer with these engine options.
 fn is_kept(option: &[OsString], engine: &[Vec<OsString>]) -> bool {
     let Some(row) = handed::row_of(option) else { return true };
     match row.pastis {
@@ -103,7 +103,7 @@ fn is_kept(option: &[OsString], engine: &[Vec<OsString>]) -> bool {
     }
 }
 
-/// Refuses a socket that the fuzzer would refuse with the same options, at each of its starts.
+/// Rejects a socket that the fuzzer would reject at each start.
 fn check_socket(options: &[OsString], target: &[OsString]) -> Result<(), String> {
     let cause = |failure: Failure| failure.cause;
     let args = Args::from_words(options.to_vec()).map_err(cause)?;
@@ -116,7 +116,7 @@ fn check_socket(options: &[OsString], target: &[OsString]) -> Result<(), String>
     args.split.as_deref().map_or(Ok(()), |text| values::separator(text).map(drop)).map_err(cause)
 }
 
-/// What the user has said.
+/// The user's settings.
 struct Defaults {
     program: PathBuf,
     options: Vec<Vec<OsString>>,
@@ -164,12 +164,12 @@ impl Defaults {
         })
     }
 
-    /// The broker's options win over the user's.
+    /// Options of the broker's engine; they override the user's.
     fn engine_options(&self, text: &str) -> Result<Vec<Vec<OsString>>, String> {
         let Some(words) = values::shell_words(text) else {
             return Err("a quote is not closed".into());
         };
-        // The broker's --split and --answers may belong to the user's --net.
+        // The broker's `--split` and `--answers` may belong to the user's `--net`.
         let has_socket = words.iter().any(|word| word.split('=').next() == Some(NET));
         let socket = self.options.iter().find(|option| words::name(option) == NET && !has_socket);
         let words = words.into_iter().map(OsString::from);
@@ -189,10 +189,9 @@ impl Defaults {
         }
     }
 
-    /// Variables of the fuzzer and of sanitizers go to the fuzzer, which knows them; the rest is the
-    /// target's.
+    /// Passes variables of the fuzzer and of sanitizers to the fuzzer, and all others to the target.
     fn variables(&self, order: &StartOrder) -> Result<Vec<(OsString, Option<OsString>)>, String> {
-        // A target's folder is gone on with, and what crashes here among the broker's is a crash.
+        // Resume the target's folder; the broker's crashing seeds count as crashes.
         let always = ["AFL_AUTORESUME", "AFL_CRASHING_SEEDS_AS_NEW_CRASH"];
         let mut env: Vec<(OsString, Option<OsString>)> =
             always.map(|name| (name.into(), Some("1".into()))).into();

@@ -1,4 +1,4 @@
-//! What is reported outside the output folder: texts and inputs of crashes, numbers for a server.
+//! Reports outside the output folder: texts and inputs of crashes, metrics for a server.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, ToSocketAddrs};
 
@@ -11,10 +11,10 @@ use crate::config::options::{ControlPlace, FindingOptions, StatsdOptions, Statsd
 use crate::fleet::control::{Control, Hello};
 use crate::ui::{Metrics, Statsd};
 
-/// Most inputs that are remembered for a crash: 16 batches.
+/// Maximum number of inputs recorded per crash: 16 batches.
 const MOST_RECORDED: i64 = 1024;
 const STATSD_PORT: u16 = 8125;
-/// In the range that Prometheus leaves to exporters.
+/// Default port, in the range that Prometheus reserves for exporters.
 const METRICS_PORT: u16 = 9477;
 
 pub(super) fn findings(env: &Environment) -> Result<FindingOptions, Failure> {
@@ -63,7 +63,7 @@ pub(super) fn control(args: &Args) -> Result<Option<ControlPlace>, Failure> {
     }
 }
 
-/// `--metrics`: an address, a port, or both. Nobody else's machine is served unless the user says so.
+/// Parses `--metrics`: an address, a port, or both. Only local clients are served unless the user gives an address.
 pub(super) fn address(text: &str) -> Result<SocketAddr, Failure> {
     let expected = "an address, a port, or ADDR:PORT";
     let bad = || values::bad("--metrics", text, expected);
@@ -73,7 +73,7 @@ pub(super) fn address(text: &str) -> Result<SocketAddr, Failure> {
     if let Ok(port) = text.trim_start_matches(':').parse() {
         return Ok((Ipv4Addr::LOCALHOST, port).into());
     }
-    // A resolver takes a bare number for an address: 70000 would be 0.1.17.112.
+    // A resolver parses a bare number as an address: 70000 would be 0.1.17.112.
     if text.trim_start_matches(':').bytes().all(|byte| byte.is_ascii_digit()) {
         return Err(values::bad("--metrics", text, "a port from 0 to 65535"));
     }

@@ -1,5 +1,5 @@
-//! From [`Args`] and the environment to [`Options`]: every check that needs no target, each with
-//! one line of cause and one of remedy. Looks at the file system, changes nothing.
+//! Converts [`Args`] and the environment to [`Options`]. Makes every check that needs no target; each error has one
+//! line of cause and one of remedy. Reads the file system, but changes nothing.
 
 use std::ffi::{OsStr, OsString};
 use std::fs;
@@ -25,12 +25,12 @@ use crate::disk::{archive, inputs, output};
 use crate::exec::{TargetError, binary};
 use crate::sys::remedy::Remedy;
 
-/// Largest input (AFL's limit, and the size of the memory that targets share).
+/// Maximum input size: AFL's limit, and the size of the memory that targets share.
 const MAX_INPUT: u64 = 1 << 20;
-/// Largest map that is offered: far beyond any program, small enough to be allocated.
+/// Maximum map size: far beyond any program, but small enough to allocate.
 const MAX_MAP: i64 = 1 << 29;
 const MAX_DICTIONARIES: usize = 4;
-/// Folders of other tools; AFL's number.
+/// Maximum number of `-F` folders, as in AFL.
 const MAX_FOREIGN: usize = 32;
 
 impl From<EnvError> for Failure {
@@ -39,7 +39,7 @@ impl From<EnvError> for Failure {
     }
 }
 
-/// Options, and warnings to be printed before the campaign begins.
+/// Resolves the options. Also returns warnings to print before the campaign begins.
 pub fn resolve(
     mut args: Args,
     env: &Environment,
@@ -135,8 +135,8 @@ pub fn resolve(
     Ok((options, warnings))
 }
 
-/// Options of other fuzzers, or of parts that are not built yet: an error, because a campaign
-/// without them would not be what was asked for.
+/// Rejects options of other fuzzers and of missing features: without them, the campaign would not do what the user
+/// wants.
 fn refuse(unsupported: &Unsupported) -> Result<(), Failure> {
     let given = unsupported.rows().into_iter().find(|row| row.given);
     given.map_or(Ok(()), |row| {
@@ -181,7 +181,7 @@ fn output_options(
     })
 }
 
-/// `-w`.
+/// Resolves `-w`.
 fn sanitizers(
     args: &Args,
     env: &Environment,
@@ -219,7 +219,7 @@ fn sanitizers(
     Ok(SanitizerOptions { builds, inspected })
 }
 
-/// `-c`.
+/// Resolves `-c`.
 fn logger(args: &Args, env: &Environment) -> Result<Logger, Failure> {
     let Some(given) = args.cmplog.as_deref().filter(|given| *given != "-") else {
         return Ok(Logger::TargetIfAble);
@@ -245,7 +245,7 @@ fn logger(args: &Args, env: &Environment) -> Result<Logger, Failure> {
     Ok(Logger::Build(program))
 }
 
-/// `-l`.
+/// Checks `-l`.
 fn check_level(args: &Args, warnings: &mut Vec<String>) -> Result<(), Failure> {
     let level = args.cmplog_level.as_deref().unwrap_or_default().to_string_lossy();
     if let Some(letter) = level.chars().find(|letter| !"0123AaTtXxSsRr".contains(*letter)) {
@@ -268,7 +268,7 @@ fn existing_folder(given: &str, path: &OsStr) -> Result<PathBuf, Failure> {
     Err(Failure::new(cause, format!("create it, or leave {given} out")))
 }
 
-/// `-i`. AFL_AUTORESUME turns it into a resume if there is something to resume.
+/// Resolves `-i`. AFL_AUTORESUME turns it into a resume if there is something to resume.
 fn input(args: &Args, env: &Environment, output: &OutputOptions) -> Result<Input, Failure> {
     let resume =
         env.flag(&["AFL_AUTORESUME"]) && output::holds_work(&output.root, &output.instance);
@@ -282,7 +282,7 @@ fn input(args: &Args, env: &Environment, output: &OutputOptions) -> Result<Input
         ));
     };
     let folder = values::absolute(folder)?;
-    // An output folder of AFL as input means its queue.
+    // An AFL output folder as input means its queue.
     let queue = folder.join("queue");
     let folder = if queue.is_dir() { queue } else { folder };
     if folder == output.root {
@@ -305,7 +305,7 @@ fn input(args: &Args, env: &Environment, output: &OutputOptions) -> Result<Input
     }
 }
 
-/// Adds the sanitizers' options and the variables of a file beside the harness. Those of the user have precedence.
+/// Adds sanitizer options and variables of a file next to the harness. The user's have precedence.
 fn add_beside(target: &mut TargetOptions, beside: Beside, env: &Environment) {
     for (name, value) in &mut target.extra_env {
         let options = name.to_str().and_then(|name| beside.sanitizers.get(name));
@@ -317,7 +317,7 @@ fn add_beside(target: &mut TargetOptions, beside: Beside, env: &Environment) {
     target.extra_env.extend(beside.variables.into_iter().filter(is_new));
 }
 
-/// Whether a folder, or one in it, has a file that can be a seed.
+/// Returns true if a folder or a subfolder has a file that can be a seed.
 fn has_seed(folder: &Path) -> std::io::Result<bool> {
     for entry in fs::read_dir(folder)? {
         let entry = entry?;
@@ -327,7 +327,7 @@ fn has_seed(folder: &Path) -> std::io::Result<bool> {
         }
         let Ok(data) = fs::metadata(entry.path()) else { continue };
         let is_link = entry.file_type().is_ok_and(|t| t.is_symlink());
-        // Links to folders are not followed: they may lead in a circle.
+        // Links to folders are not followed: they may form a cycle.
         let good = if data.is_dir() {
             !is_link && has_seed(&entry.path()).unwrap_or(false)
         } else {
@@ -385,12 +385,12 @@ pub(crate) fn target_options(args: &Args, env: &Environment) -> Result<TargetOpt
     })
 }
 
-/// AFL++'s users ask for it by the variable of its QEMU mode.
+/// Resolves `--guard-heap`; AFL++'s users request it with the variable of its QEMU mode.
 fn guards_heap(args: &Args, env: &Environment) -> bool {
     args.guard_heap || (native_engine(args).is_some() && env.flag(&["AFL_USE_QASAN"]))
 }
 
-/// `-Q`, which `--native` and `--qemu` imply.
+/// Resolves `-Q`, which `--native` and `--qemu` imply.
 fn native_engine(args: &Args) -> Option<NativeEngine> {
     match args {
         Args { breakpoints: true, .. } => Some(NativeEngine::Breakpoints),
@@ -400,7 +400,7 @@ fn native_engine(args: &Args) -> Option<NativeEngine> {
     }
 }
 
-/// `--net`: what the answers are is of interest where domains are.
+/// Resolves `--net`. Answers are only collected with domains.
 pub(super) fn net(args: &Args) -> Result<Option<NetOptions>, Failure> {
     let Some(text) = &args.net else { return Ok(None) };
     let counts = args.domains || args.dsf_record;
@@ -439,7 +439,7 @@ fn native(args: &Args, env: &Environment) -> Result<Option<NativeOptions>, Failu
     Ok(Some(NativeOptions { modules, engine, domains }))
 }
 
-/// `WAYPOINTS` chooses among the domains that need no source.
+/// The domains without source that `WAYPOINTS` selects.
 fn native_domains(env: &Environment) -> Result<Vec<NativeDomain>, Failure> {
     let Some(list) = env.get("WAYPOINTS") else { return Ok(NativeDomain::USUAL.into()) };
     let list = list.to_string_lossy();
@@ -463,7 +463,8 @@ fn native_domains(env: &Environment) -> Result<Vec<NativeDomain>, Failure> {
     Ok(domains)
 }
 
-/// A target that is not instrumented, or that crashes in every run, needs a process for each.
+/// Limits the execution mode: a target without instrumentation, or one that crashes in every run, needs a process per
+/// run.
 fn run_mode(args: &Args) -> Result<RunMode, Failure> {
     let asked = args.run_mode.as_deref().map_or(Ok(RunMode::default()), values::run_mode)?;
     Ok(match (args.non_instrumented, args.crash_mode) {
@@ -473,7 +474,7 @@ fn run_mode(args: &Args) -> Result<RunMode, Failure> {
     })
 }
 
-/// Exit codes are compared as bytes: -1 is 255. 0 would make every run a crash.
+/// The crash exit code as a byte: -1 is 255. 0 is rejected, since it would make every run a crash.
 fn crash_exit_code(env: &Environment) -> Result<Option<u8>, Failure> {
     let code = env.number("AFL_CRASH_EXITCODE", -127, 255)?;
     if code == Some(0) {
@@ -483,7 +484,7 @@ fn crash_exit_code(env: &Environment) -> Result<Option<u8>, Failure> {
     Ok(code.and_then(|code| u8::try_from(code.rem_euclid(256)).ok()))
 }
 
-/// `-f`: ffuzz makes this file anew for the runs, so nothing else may be there.
+/// Checks the file of `-f`. ffuzz creates it for the runs, so it must not be anything else.
 fn input_file(path: &OsStr) -> Result<PathBuf, Failure> {
     let path = values::absolute(path)?;
     match fs::metadata(&path) {
@@ -510,7 +511,7 @@ fn extra_environment(
         extra.push(("LD_PRELOAD".into(), libraries.join(OsStr::new(":"))));
     }
     if !env.flag(&["LD_BIND_LAZY"]) {
-        // Libraries are resolved once, in the fork server, not again in each run.
+        // Libraries are resolved once in the fork server instead of in each run.
         extra.push(("LD_BIND_NOW".into(), "1".into()));
     }
     let sanitizers = sanitizers::target_environment(env);
@@ -614,7 +615,7 @@ fn limits(args: &Args, env: &Environment) -> Result<Limits, Failure> {
     })
 }
 
-/// `-M`, `-S`, `-F` and the variables about them.
+/// Resolves `-M`, `-S`, `-F` and related variables.
 fn sync(args: &Args, env: &Environment) -> Result<SyncOptions, Failure> {
     if args.foreign.len() > MAX_FOREIGN {
         let cause = format!("-F is given {} times", args.foreign.len());

@@ -1,4 +1,4 @@
-//! The command line that resumes a campaign, for its last lines.
+//! The command line that resumes a campaign, for the campaign's closing lines.
 
 use std::ffi::OsString;
 
@@ -6,7 +6,7 @@ use super::args::Args;
 use super::handed;
 use crate::disk::output::setup::shell_line;
 
-/// The user's words with `-i -`; None if the campaign has no queue to go on with.
+/// The user's words with `-i -`; None if the campaign has no queue to resume.
 pub(super) fn line(args: &Args) -> Option<String> {
     if args.mutator_only {
         return None;

@@ -1,4 +1,4 @@
-//! The table of option letters, as tests.
+//! The table of option letters as tests.
 
 use super::*;
 use crate::config::options::{
@@ -8,7 +8,7 @@ use crate::config::options::{
 use std::path::Path;
 use std::time::Duration;
 
-/// A folder with seeds (`in/a`), a dictionary (`d`) and nothing in `out`.
+/// A folder with seeds (`in/a`), a dictionary (`d`) and an empty `out`.
 struct Place(tempfile::TempDir);
 
 impl Place {
@@ -20,7 +20,7 @@ impl Place {
         Self(dir)
     }
 
-    /// Resolves a line; `IN`, `OUT` and `DICT` in it stand for the paths.
+    /// Resolves a line in which `IN`, `OUT` and `DICT` stand for the paths.
     fn with_env(
         &self,
         line: &str,
@@ -38,7 +38,7 @@ impl Place {
         self.with_env(line, &[]).map(|(options, _)| options)
     }
 
-    /// Options after `-i IN -o OUT`.
+    /// Resolves options after `-i IN -o OUT`.
     fn good(&self, line: &str) -> Options {
         self.run(&format!("-i IN -o OUT {line}")).unwrap_or_else(|f| panic!("{line}: {}", f.cause))
     }

@@ -1,4 +1,4 @@
-//! From the campaign's command line to that of the triage beside it.
+//! Converts the campaign's command line to that of its triage.
 
 use std::ffi::{OsStr, OsString};
 
@@ -11,7 +11,7 @@ use crate::crashes::collector::{CollectorError, Settings, Values, beside};
 use crate::crashes::triage::FOLDER;
 use crate::exec::binary;
 
-/// None if the user does not want it.
+/// The triage options; None if the user disabled triage.
 pub(super) fn options(
     args: &Args,
     env: &Environment,
@@ -37,7 +37,7 @@ pub(super) fn options(
     argv.extend(handed::to_triage(&Checked { args, output, target, collector }));
     argv.extend(["--follow".into(), "--".into()]);
     argv.extend(target.command.iter().cloned());
-    // Those that the command line names (--mutator) may change what the target gets, too.
+    // Libraries of `--mutator` may also change the target's input.
     let libraries: Vec<&OsStr> = custom.libraries.iter().map(|path| path.as_os_str()).collect();
     let mut env = Vec::new();
     if !libraries.is_empty() {
@@ -52,7 +52,7 @@ pub(super) fn options(
     }))
 }
 
-/// Bugs are reported if that is asked for, or if both of FuzzManager's files are there.
+/// The collector options if requested, or if both of FuzzManager's files exist.
 fn collector(
     args: &Args,
     env: &Environment,
@@ -66,7 +66,7 @@ fn collector(
                 word.push("=");
                 word.push(url);
             }
-            // A mistake in the file is reported before the campaign begins.
+            // An error in the file is reported before the campaign begins.
             None => {
                 drop(Settings::read(env, Values::new()).and_then(|s| s.server()).map_err(failure)?)
             }

@@ -1,4 +1,4 @@
-//! Values of options: numbers, sizes, times, names. One line says what is wrong with a bad one.
+//! Parsers of option values: numbers, sizes, times, names. Each error is one line.
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
@@ -11,15 +11,15 @@ use crate::config::options::{RunMode, Schedule, Strategy, TimeoutSpec};
 use crate::crashes::triage::RecordThreshold;
 use crate::sys::regular;
 
-/// Shortest timeout that a process can meet at all, milliseconds (AFL's limit).
+/// Minimum feasible timeout in milliseconds (AFL's limit).
 const MIN_TIMEOUT_MS: u64 = 5;
-/// Below this no program starts (AFL's limit).
+/// Minimum memory with which a program can start (AFL's limit).
 const MIN_MEMORY: u64 = 5 << 20;
-/// Longest name of an instance (AFL's limit).
+/// Maximum length of an instance name (AFL's limit).
 const MAX_NAME: usize = 50;
-/// Longest extension; file names have 255 bytes for everything.
+/// Maximum length of an extension; whole file names have at most 255 bytes.
 const MAX_EXTENSION: usize = 32;
-/// Names that OUT needs for itself, or AFL's tools do.
+/// Names that OUT or AFL's tools reserve.
 const RESERVED: &[&str] = &["addseeds", "queue", "crashes", "hangs", "perf_inputs"];
 
 pub(crate) fn number(option: &str, text: &str, min: u64, max: u64) -> Result<u64, Failure> {
@@ -34,7 +34,7 @@ pub(super) fn bad(option: &str, text: &str, expected: &str) -> Failure {
     Failure::usage(format!("{option} {text} is not {expected}"), "ffuzz --help lists the options")
 }
 
-/// `-t 50` or `-t 50+`.
+/// Parses `-t 50` or `-t 50+`.
 pub(super) fn timeout(text: &str) -> Result<TimeoutSpec, Failure> {
     let (digits, upto) = match text.strip_suffix('+') {
         Some(digits) => (digits, true),
@@ -45,7 +45,7 @@ pub(super) fn timeout(text: &str) -> Result<TimeoutSpec, Failure> {
     Ok(if upto { TimeoutSpec::Upto(time) } else { TimeoutSpec::Fixed(time) })
 }
 
-/// `--net`, with the expression of `--answers`.
+/// Parses `--net`, with the expression of `--answers`.
 pub(super) fn net(text: &str, answers: Option<&str>) -> Result<NetOptions, Failure> {
     let net: NetOptions = text.parse().map_err(|error| {
         Failure::usage(
@@ -64,7 +64,7 @@ pub(super) fn net(text: &str, answers: Option<&str>) -> Result<NetOptions, Failu
     Ok(NetOptions { answers: answers.map(Into::into), ..net })
 }
 
-/// A text with the escapes of C for what cannot be typed.
+/// Parses a text with C escapes.
 pub(super) fn separator(text: &str) -> Result<Vec<u8>, Failure> {
     let bad = || bad("--split", text, "a text, with \\r, \\n, \\t, \\0, \\\\ and \\xHH");
     let (mut bytes, mut rest) = (Vec::new(), text.as_bytes());
@@ -94,7 +94,7 @@ pub(super) fn separator(text: &str) -> Result<Vec<u8>, Failure> {
     if bytes.is_empty() { Err(bad()) } else { Ok(bytes) }
 }
 
-/// `-a`: Some if the user knows better than a look at the input.
+/// Parses `-a`; None: detect the type from the input.
 pub(super) fn input_type(text: &str) -> Result<Option<bool>, Failure> {
     match text {
         "text" | "ascii" => Ok(Some(true)),
@@ -104,7 +104,7 @@ pub(super) fn input_type(text: &str) -> Result<Option<bool>, Failure> {
     }
 }
 
-/// `-P`.
+/// Parses `-P`.
 pub(super) fn strategy(text: &str) -> Result<Strategy, Failure> {
     match (text, text.parse()) {
         ("explore", _) => Ok(Strategy::Explore),
@@ -114,7 +114,7 @@ pub(super) fn strategy(text: &str) -> Result<Strategy, Failure> {
     }
 }
 
-/// `-m none`, `-m 50` (MB), `-m 200M`, `-m 1G`; 0 is no limit, as AFL has it.
+/// Parses `-m none`, `-m 50` (MB), `-m 200M`, `-m 1G`; 0 is no limit, as in AFL.
 pub(crate) fn memory(text: &str) -> Result<Option<u64>, Failure> {
     let expected = "none, or a size such as 50 (MB), 200M or 1G, of at least 5 MB";
     if text == "none" {
@@ -151,7 +151,7 @@ pub(super) fn schedule(name: &str) -> Result<Schedule, Failure> {
     Schedule::named(name).ok_or_else(|| bad("--schedule", name, &names()))
 }
 
-/// Name of an instance, for `-M` with its `:n/m` taken off.
+/// Parses an instance name; removes the `:n/m` of `-M`.
 pub(super) fn instance(option: &str, text: &str) -> Result<String, Failure> {
     let name = if option == "-M" { text.split(':').next().unwrap_or_default() } else { text };
     let good = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
@@ -166,7 +166,7 @@ pub(super) fn instance(option: &str, text: &str) -> Result<String, Failure> {
     Ok(name.to_owned())
 }
 
-/// Extension without its dot.
+/// Parses an extension; removes the dot.
 pub(crate) fn extension(text: &str) -> Result<String, Failure> {
     let name = text.strip_prefix('.').unwrap_or(text);
     let bad_char = |c: char| c == '/' || c == ',' || c.is_whitespace() || c.is_control();
@@ -176,7 +176,7 @@ pub(crate) fn extension(text: &str) -> Result<String, Failure> {
     Ok(name.to_owned())
 }
 
-/// `FILE` or `FILE@LEVEL`; a file whose name ends like a level is taken as it is.
+/// Parses `FILE` or `FILE@LEVEL`; an existing file whose name ends like a level has precedence.
 pub(super) fn dictionary(word: &OsStr) -> Result<(PathBuf, u32), Failure> {
     let missing = |path: &Path| {
         Failure::new(
@@ -206,7 +206,7 @@ pub(super) fn absolute(path: &OsStr) -> Result<PathBuf, Failure> {
     })
 }
 
-/// `AFL_TARGET_ENV`: `A=1 B="x y"`, quoted as in a shell.
+/// Parses `AFL_TARGET_ENV`: `A=1 B="x y"`, quoted as in a shell.
 pub(super) fn assignments(text: &str) -> Result<Vec<(OsString, OsString)>, Failure> {
     let failed = |cause: &str| {
         Failure::new(
@@ -224,7 +224,7 @@ pub(super) fn assignments(text: &str) -> Result<Vec<(OsString, OsString)>, Failu
     Ok(result)
 }
 
-/// Words of a shell line; None if a quote is left open.
+/// Splits a shell line into words; None if a quote is not closed.
 pub(super) fn shell_words(text: &str) -> Option<Vec<String>> {
     let mut words = Vec::new();
     let mut word: Option<String> = None;
@@ -246,7 +246,7 @@ pub(super) fn shell_words(text: &str) -> Option<Vec<String>> {
     quote.is_none().then_some(words)
 }
 
-/// `--report-records`, which is nothing without somebody to report to.
+/// Parses `--report-records`, which needs a receiver of reports.
 pub(in crate::cmd) fn records(
     list: Option<&str>,
     reports: bool,

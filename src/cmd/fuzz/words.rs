@@ -1,5 +1,4 @@
-//! Reads the words before the target, as `getopt` does it, and the letters whose
-//! meaning depends on the next word.
+//! Splits the words before the target, as `getopt` does, and resolves letters whose meaning depends on the next word.
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
@@ -7,10 +6,10 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use crate::cmd::exit::Failure;
 use crate::config::options::Schedule;
 
-/// What may follow `-a`.
+/// Values of `-a`.
 const INPUT_TYPES: &[&[u8]] = &[b"text", b"binary", b"default"];
 
-/// Which options take a value; taken from the definition of the arguments.
+/// The options that take a value, from the definition of the arguments.
 #[derive(Debug)]
 pub(super) struct Valued {
     pub(super) letters: Vec<char>,
@@ -20,13 +19,12 @@ pub(super) struct Valued {
 /// Words of the fuzzer, and the target with its arguments.
 #[derive(Debug, Default, Eq, PartialEq)]
 pub(super) struct Split {
-    /// One option each: a letter or a name, and its value.
+    /// One entry per option: a letter or a name, and its value.
     pub(super) options: Vec<Vec<OsString>>,
     pub(super) command: Vec<OsString>,
 }
 
-/// Splits the words. The target begins at the first word that is neither an option nor the value
-/// of one, or after `--`.
+/// Splits the words. The target starts at the first word that is neither an option nor a value, or after `--`.
 pub(super) fn split(words: &[OsString], valued: &Valued) -> Result<Split, Failure> {
     let mut result = Split::default();
     let mut at = 0;
@@ -57,7 +55,7 @@ pub(super) fn split(words: &[OsString], valued: &Valued) -> Result<Split, Failur
     Ok(result)
 }
 
-/// The name of an option, without the value that it may hold.
+/// Name of an option, without an attached value.
 pub(super) fn name(option: &[OsString]) -> String {
     let word = option.first().map(|word| word.to_string_lossy()).unwrap_or_default();
     if word.starts_with("--") {
@@ -66,7 +64,7 @@ pub(super) fn name(option: &[OsString]) -> String {
     word.chars().take(2).collect()
 }
 
-/// One word of letters. True if its last letter takes the next word as its value.
+/// Splits a word of letters. Returns true if its last letter takes the next word as its value.
 fn cluster(
     word: &[u8],
     next: &[OsString],
@@ -95,7 +93,7 @@ fn cluster(
     Ok(false)
 }
 
-/// `-p` is AFL++'s option if a schedule's name follows and a target is left after it.
+/// Returns true if `-p` is AFL++'s option: a schedule's name follows, and a target is left after it.
 fn is_schedule(letter: u8, rest: &[u8], next: &[OsString], valued: &Valued) -> bool {
     let named = |bytes: &[u8]| Schedule::ALL.iter().any(|known| known.name().as_bytes() == bytes);
     if letter != b'p' || !rest.is_empty() {
@@ -105,7 +103,7 @@ fn is_schedule(letter: u8, rest: &[u8], next: &[OsString], valued: &Valued) -> b
     named(name.as_bytes()) && split(after, valued).is_ok_and(|s| !s.command.is_empty())
 }
 
-/// Refuses what is right for an ancestor of another meaning, and says what to write here.
+/// Rejects letters with another meaning in an ancestor, and names the option to use.
 fn check_letter(letter: u8, rest: &[u8], next: Option<&[u8]>) -> Result<(), Failure> {
     let number = |text: &[u8]| !text.is_empty() && text.iter().all(u8::is_ascii_digit);
     let value = next.unwrap_or(rest);

@@ -11,14 +11,14 @@ const HEAD: [&str; 12] = [
     "target", "mutators", "seed", "state", "execs", "time", "finds", "edges", "new", "crashes",
     "bugs", "hangs",
 ];
-/// Columns of words; the others are numbers, and end at the same place.
+/// Number of text columns; the others are right-aligned numbers.
 const WORDS: usize = 4;
 
 #[derive(Serialize)]
 struct Document<'a> {
     version: u32,
     jobs: &'a [Row],
-    /// Edges that the jobs of a target know together.
+    /// Edges that the jobs of each target know together.
     edges: &'a BTreeMap<String, u64>,
 }
 
@@ -35,7 +35,7 @@ fn state(status: Status) -> &'static str {
     }
 }
 
-/// For the moment at which a job ends.
+/// The line printed when a job ends.
 pub(super) fn line(row: &Row) -> String {
     let Row { target, mutators, seed, execs, seconds, new_edges, bugs, .. } = row;
     let name = format!("{target}/{mutators}/{seed}");

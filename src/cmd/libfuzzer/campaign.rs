@@ -29,14 +29,14 @@ use crate::sys::subprocess::Subprocess;
 const OUT_OF_MEMORY: u8 = 71;
 const TIMEOUT: u8 = 70;
 pub(super) const INTERRUPTED: u8 = 72;
-/// Interval at which signals and `-stop_file` are looked for.
+/// Interval between checks for signals and `-stop_file`.
 const LOOK: Duration = Duration::from_millis(100);
-/// Time that the campaign has to end.
+/// Time limit for the campaign's end.
 const LONGEST_END: Duration = Duration::from_secs(30);
-/// Text that a build with AddressSanitizer has.
+/// Text in builds with AddressSanitizer.
 const ASAN: &[u8] = b"__asan_init";
 
-/// Does the work if all folders are there, or can be made.
+/// Performs the order if all folders exist or can be created.
 pub(super) fn checked(
     order: &Order,
     work: impl FnOnce() -> Result<ExitCode, Failure>,
@@ -88,7 +88,7 @@ pub(super) fn fuzz(harness: &Path, order: &Order) -> Result<ExitCode, Failure> {
     let code = match end {
         End::Limit => {
             lines.end(order, spent);
-            // What -fork goes on behind is seen in its exit code all the same, as in libFuzzer.
+            // With `-fork`, ignored failures still determine the exit code, as in libFuzzer.
             let last = lines.last_failed.filter(|_| order.number("fork") > 0);
             last.map_or(0, |kind| code_of(kind, order))
         }
@@ -128,7 +128,7 @@ fn code_of(kind: &str, order: &Order) -> u8 {
     u8::try_from(number & 255).unwrap_or(u8::MAX)
 }
 
-/// What libFuzzer says of a folder that is not there, unless it is to be made.
+/// libFuzzer's message for a missing folder, unless it is to be created.
 fn missing_folder(order: &Order) -> Option<String> {
     let prefix = Path::new(order.text("artifact_prefix"));
     let is_folder = order.text("artifact_prefix").ends_with('/');
@@ -149,7 +149,7 @@ fn missing_folder(order: &Order) -> Option<String> {
     None
 }
 
-/// Number of words in the dictionary, if there is one; libFuzzer's line for one that is wrong.
+/// Number of words in the dictionary, if there is one; libFuzzer's error line for an invalid one.
 fn words_of(order: &Order) -> Result<Option<usize>, String> {
     let file = order.text("dict");
     if file.is_empty() {
@@ -165,7 +165,7 @@ fn words_of(order: &Order) -> Result<Option<usize>, String> {
         if line.is_empty() || line.starts_with(b"#") {
             continue;
         }
-        // NAME="WORD", or the word alone.
+        // NAME="WORD", or only the word.
         let quote = line.iter().position(|byte| *byte == b'"');
         let is_word = quote.is_some_and(|at| at + 1 < line.len()) && line.ends_with(b"\"");
         if !is_word {
@@ -177,7 +177,7 @@ fn words_of(order: &Order) -> Result<Option<usize>, String> {
     Ok(Some(words))
 }
 
-/// The harness runs its corpus, or single files, by itself.
+/// Lets the harness run its corpus or single files by itself.
 pub(super) fn run_by_harness(harness: &Path, order: &Order) -> Result<ExitCode, Failure> {
     let mut command = Command::new(harness);
     let run = command.args(order.words_without(&["jobs", "workers", "fork"])).status();
@@ -185,22 +185,22 @@ pub(super) fn run_by_harness(harness: &Path, order: &Order) -> Result<ExitCode, 
     Ok(ExitCode::from(status.code().map_or(77, |code| code as u8)))
 }
 
-/// How a campaign ended.
+/// Reason for the end of a campaign.
 enum End {
-    /// By a limit of time or runs.
+    /// Time limit or run limit.
     Limit,
     /// `-stop_file`, SIGUSR1 or SIGUSR2.
     Stopped,
     Interrupted,
     Failing(Failing),
-    /// It could not go on.
+    /// The campaign failed.
     Failed(String),
 }
 
-/// An input that fails.
+/// A failing input.
 struct Failing {
     kind: &'static str,
-    /// The exit code of the harness.
+    /// Exit code of the harness.
     code: Option<u8>,
 }
 
@@ -214,7 +214,7 @@ struct Campaign<'a> {
 
 enum Message {
     Event(Box<Event>),
-    /// Of one of several campaigns.
+    /// An event of one of several campaigns.
     Part(Box<Event>),
     Line(String),
 }
@@ -281,7 +281,7 @@ impl<'a> Campaign<'a> {
                     continue;
                 }
             };
-            // One input ends the run; others that fail until it has ended are not reported.
+            // One failing input ends the run; further ones until the end are not reported.
             let has_failed = matches!(end, Some(End::Failing(_)));
             if has_failed && matches!(*event, Event::CrashSaved { .. } | Event::HangSaved { .. }) {
                 continue;
@@ -301,7 +301,7 @@ impl<'a> Campaign<'a> {
         }
     }
 
-    /// What the user asks for meanwhile.
+    /// Checks for requests of the user.
     fn look(&self, order: &Order) -> Option<End> {
         let [interrupted, stopped] = &self.asked;
         let stop_file = order.text("stop_file");
@@ -313,7 +313,7 @@ impl<'a> Campaign<'a> {
         }
     }
 
-    /// Returns an input that fails, unless failing ones are ignored.
+    /// Returns a failing input, unless failures are ignored.
     fn note(
         &self,
         event: Event,
@@ -343,7 +343,7 @@ impl<'a> Campaign<'a> {
         None
     }
 
-    /// Saves it, and shows what the harness says of it.
+    /// Saves the input, and shows the harness's report.
     fn failing(
         &self,
         kind: &'static str,
@@ -361,13 +361,14 @@ impl<'a> Campaign<'a> {
             "oom" => forks && order.flag("ignore_ooms"),
             _ => forks && order.flag("ignore_timeouts"),
         };
-        // A code that the user has chosen counts; else that of a sanitizer.
+        // An exit code chosen by the user has precedence over a sanitizer's.
         let code = code.filter(|_| !order.is_given("error_exitcode") && kind != "timeout");
         (!is_ignored).then_some(Failing { kind, code: code.filter(|code| *code != 0) })
     }
 }
 
-/// Shows what the harness says of an input that fails, and saves it. Returns the kind, and the exit code of the harness.
+/// Shows the harness's report of a failing input and saves the input. Returns the kind, and the exit code of the
+/// harness.
 pub(super) fn report(
     harness: &Path,
     order: &Order,
@@ -383,7 +384,7 @@ pub(super) fn report(
     (kind, code)
 }
 
-/// The same of one that is saved.
+/// As [`report`], for an input that is already saved.
 pub(super) fn show(harness: &Path, order: &Order, saved: &Path, content: &[u8]) {
     said_of(harness, order, "crash", saved);
     lines::artifact(order, content, saved);
@@ -402,7 +403,7 @@ fn said_of(
         Some(TIMEOUT) => "timeout",
         _ => kind,
     };
-    // The file of the campaign is gone when the user reads this.
+    // The campaign's file will be gone when the user reads this.
     let lines = text.split_inclusive(|byte| *byte == b'\n');
     let lines = lines.filter(|line| !line.starts_with(b"Running: "));
     let _ = io::stderr().lock().write_all(&lines.flatten().copied().collect::<Vec<u8>>());
@@ -418,7 +419,7 @@ fn said_of(
     (kind, code)
 }
 
-/// The harness run with one file: its exit code, None for a signal, and what it writes to standard error.
+/// Runs the harness with one file. Returns the exit code (None for a signal) and standard error.
 fn report_of(harness: &Path, order: &Order, input: &Path) -> io::Result<(Option<u8>, Vec<u8>)> {
     let mut command = Command::new(harness);
     command.arg("-verbosity=0");
@@ -431,7 +432,7 @@ fn report_of(harness: &Path, order: &Order, input: &Path) -> io::Result<(Option<
     Ok((output.status.code().map(|code| code as u8), output.stderr))
 }
 
-/// A part of the name of a find, such as the operator or the number of runs before it.
+/// A part of a find's name, such as the operator or the number of runs.
 fn part_of<'a>(path: &'a Path, key: &str) -> Option<&'a str> {
     let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
     name.split(',').find_map(|part| part.strip_prefix(key))
@@ -498,7 +499,7 @@ fn command(
     (argv, env)
 }
 
-/// Options of sanitizers with libFuzzer's limits, for a harness with AddressSanitizer or without.
+/// Sanitizer options with libFuzzer's limits, for a harness with or without AddressSanitizer.
 pub(super) fn sanitizer_variables(order: &Order, has_asan: bool) -> Vec<(&'static str, String)> {
     let limits =
         [("rss_limit_mb", "hard_rss_limit_mb"), ("malloc_limit_mb", "max_allocation_size_mb")];
@@ -508,7 +509,7 @@ pub(super) fn sanitizer_variables(order: &Order, has_asan: bool) -> Vec<(&'stati
     sanitizers::completed(&Environment::read(), &limits)
 }
 
-/// Hands each line over, until the reader wants no more.
+/// Passes on each line until `take` returns false.
 fn read_lines(from: impl io::Read, mut take: impl FnMut(&str) -> bool) {
     let mut reader = BufReader::new(from);
     let mut line = Vec::new();

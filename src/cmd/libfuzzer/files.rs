@@ -1,4 +1,4 @@
-//! The files of libFuzzer: a corpus with names that are hashes, and artifacts.
+//! libFuzzer's files: a corpus with hashes as names, and artifacts.
 
 use std::ffi::OsString;
 use std::fs;
@@ -13,7 +13,7 @@ use sha1::{Digest, Sha1};
 
 use super::options::Order;
 
-/// What libFuzzer begins with if there is no corpus.
+/// libFuzzer's first input if there is no corpus.
 const FIRST: &[u8] = b"\n";
 
 /// SHA-1 of a content, as in the names of libFuzzer's files.
@@ -21,12 +21,12 @@ pub(super) fn hash(content: &[u8]) -> String {
     Sha1::digest(content).iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// A folder that is removed at the end, with the campaign's seeds and its output.
+/// A temporary folder with the campaign's seeds and output.
 pub(super) struct Workshop {
     folder: PathBuf,
 }
 
-/// Number and lengths of the first inputs.
+/// Number and lengths of the initial inputs.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub(super) struct Sizes {
     pub(super) files: usize,
@@ -45,7 +45,7 @@ impl Sizes {
 }
 
 impl Workshop {
-    /// Below the folder for temporary files.
+    /// Creates the folder inside the folder for temporary files.
     pub(super) fn new() -> io::Result<Self> {
         let name = format!("ffuzz-libfuzzer-{}", std::process::id());
         let folder = std::env::temp_dir().join(name);
@@ -62,7 +62,7 @@ impl Workshop {
         self.folder.join("seeds")
     }
 
-    /// A file or folder of this name in it.
+    /// Path of a file or subfolder.
     pub(super) fn place(&self, name: &str) -> PathBuf {
         self.folder.join(name)
     }
@@ -71,8 +71,8 @@ impl Workshop {
         self.folder.join("out")
     }
 
-    /// Collects the files of all folders, and of `-seed_inputs`. A file that cannot be read is left out, as in
-    /// libFuzzer. Returns the number of each folder's files as well.
+    /// Collects the files of all folders and of `-seed_inputs`. Skips unreadable files, as libFuzzer does. Also returns
+    /// the number of files per folder.
     pub(super) fn collect(&self, order: &Order) -> io::Result<(Sizes, Vec<usize>)> {
         let (mut sizes, mut counts) = (Sizes::default(), Vec::new());
         let mut number = 0;
@@ -81,7 +81,7 @@ impl Workshop {
                 return Ok(());
             };
             let seed = self.seeds().join(format!("{number}"));
-            // A second name of a link would lead elsewhere.
+            // A hard link to a relative symbolic link would lead elsewhere.
             let is_link = fs::symlink_metadata(file).is_ok_and(|data| data.is_symlink());
             if is_link || fs::hard_link(file, &seed).is_err() {
                 let Ok(content) = fs::read(file) else { return Ok(()) };
@@ -109,7 +109,7 @@ impl Workshop {
 }
 
 impl Drop for Workshop {
-    /// Thousands of files on a busy disk take seconds, for which nobody has to wait.
+    /// Removes the folder in the background: thousands of files on a busy disk take seconds.
     fn drop(&mut self) {
         let mut remove = Command::new("rm");
         remove.arg("-rf").arg("--").arg(&self.folder).process_group(0);
@@ -120,7 +120,7 @@ impl Drop for Workshop {
     }
 }
 
-/// All regular files below a folder, those of its folders, too. Names that begin with a dot are notes of fuzzers.
+/// All regular files in a folder and its subfolders. Names with a leading dot are fuzzers' notes, and skipped.
 pub(super) fn files_below(folder: &Path) -> io::Result<Vec<PathBuf>> {
     let (mut found, mut folders) = (Vec::new(), vec![folder.to_owned()]);
     while let Some(folder) = folders.pop() {
@@ -139,7 +139,7 @@ pub(super) fn files_below(folder: &Path) -> io::Result<Vec<PathBuf>> {
     Ok(found)
 }
 
-/// Names separated by commas, or those of a file.
+/// Names separated by commas, or listed in a file.
 fn seed_inputs(list: &str) -> io::Result<Vec<PathBuf>> {
     let text = match list.strip_prefix('@') {
         Some(file) => fs::read(file)?,
@@ -155,7 +155,7 @@ pub(super) fn save_input(folder: &Path, content: &[u8]) -> io::Result<()> {
     if path.exists() { Ok(()) } else { write(&path, content) }
 }
 
-/// Saves an input that fails. Returns its path: `-exact_artifact_path`, or the prefix, the kind and the hash.
+/// Saves a failing input. Returns its path: `-exact_artifact_path`, or the prefix, the kind and the hash.
 pub(super) fn save_artifact(order: &Order, kind: &str, content: &[u8]) -> io::Result<PathBuf> {
     let path = match order.text("exact_artifact_path") {
         "" => format!("{}{kind}-{}", order.text("artifact_prefix"), hash(content)).into(),
@@ -165,7 +165,7 @@ pub(super) fn save_artifact(order: &Order, kind: &str, content: &[u8]) -> io::Re
     Ok(path)
 }
 
-/// Writes a file. Devices are not ours to replace.
+/// Writes a regular file. Fails if the path is a device or a folder.
 pub(super) fn write(path: &Path, content: &[u8]) -> io::Result<()> {
     if fs::metadata(path).is_ok_and(|data| !data.is_file()) {
         return Err(io::Error::other("it is no regular file"));

@@ -1,4 +1,4 @@
-//! `-jobs=N -workers=M`: N campaigns, M at a time, each with a log of its own.
+//! `-jobs=N -workers=M`: N campaigns, M at a time, each with its own log.
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
@@ -9,10 +9,10 @@ use super::eprint_line;
 use super::options::Order;
 use crate::cmd::exit::Failure;
 
-/// Interval at which ended jobs are looked for.
+/// Interval between checks for ended jobs.
 const LOOK: Duration = Duration::from_millis(50);
 
-/// Runs all jobs. The exit code is 1 if one of them failed, as in libFuzzer.
+/// Runs all jobs. The exit code is 1 if one failed, as in libFuzzer.
 pub(super) fn run(harness: &Path, order: &Order) -> Result<ExitCode, Failure> {
     let jobs = usize::try_from(order.number("jobs")).unwrap_or(1);
     let workers = match usize::try_from(order.number("workers")) {

@@ -1,4 +1,4 @@
-//! libFuzzer's lines, made of a campaign's events.
+//! Converts a campaign's events to libFuzzer's lines.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -9,33 +9,34 @@ use super::files::Sizes;
 use super::options::Order;
 use crate::event::Snapshot;
 
-/// Words of the recommended dictionary.
+/// Maximum number of words in the recommended dictionary.
 const MOST_RECOMMENDED: usize = 64;
 
-/// What is known of the campaign.
+/// State of the campaign.
 pub(super) struct Lines {
     verbosity: i64,
-    /// `-fork`: other words.
+    /// True with `-fork`, which has a different format.
     forks: bool,
     /// Limit of `-runs`.
     most_runs: u64,
     last: Snapshot,
-    /// Bytes of all inputs in the corpus, and the longest.
+    /// Total size of the corpus in bytes.
     bytes: u64,
+    /// Length of the longest input.
     longest: u64,
     inputs: u64,
-    /// The seeds were run; the next numbers are the first.
+    /// True after the seeds were run, until the first numbers.
     is_new: bool,
     has_begun: bool,
-    /// Runs before the next pulse.
+    /// Number of runs at the next pulse.
     pulse: u64,
-    /// The program's words, and the number of new inputs that have each.
+    /// The program's words, each with the number of new inputs that contain it.
     words: Vec<(Box<[u8]>, u64)>,
-    /// How many inputs failed, by kind.
+    /// Number of failed inputs by kind.
     pub(super) failed: BTreeMap<&'static str, u64>,
     pub(super) last_failed: Option<&'static str>,
     pub(super) new_inputs: u64,
-    /// Those after the last numbers.
+    /// Features since the last numbers.
     features_since: u64,
 }
 
@@ -60,12 +61,12 @@ impl Lines {
         }
     }
 
-    /// Words of the program, for the recommended dictionary.
+    /// Sets the program's words for the recommended dictionary.
     pub(super) fn know_words(&mut self, words: impl Iterator<Item = Box<[u8]>>) {
         self.words = words.filter(|word| word.len() > 1).map(|word| (word, 0)).collect();
     }
 
-    /// Those that new inputs have. libFuzzer counts how often it has used a word.
+    /// Prints the words that new inputs contain. libFuzzer counts its own uses of a word instead.
     fn recommend(&self) {
         let mut used: Vec<_> = self.words.iter().filter(|(_, uses)| *uses > 0).collect();
         used.sort_by_key(|(_, uses)| std::cmp::Reverse(*uses));
@@ -86,7 +87,7 @@ impl Lines {
         }
     }
 
-    /// Before the campaign.
+    /// Prints the lines before the campaign.
     pub(super) fn begin(&mut self, order: &Order, seed: u64, sizes: Sizes, counts: &[usize]) {
         self.say(&format!("INFO: Seed: {seed}"));
         if self.forks {
@@ -120,7 +121,7 @@ impl Lines {
         self.last.resources.peak_rss_mb
     }
 
-    /// The seeds were run. The numbers of that moment come next.
+    /// Notes that the seeds were run. The next snapshot has their numbers.
     pub(super) fn started(&mut self) {
         self.is_new = true;
     }
@@ -128,7 +129,7 @@ impl Lines {
     fn first(&mut self) {
         (self.is_new, self.has_begun) = (false, true);
         let counters = self.last.coverage.map_size;
-        // Addresses differ in each process of the harness: those of the first counter and the last are offsets.
+        // Addresses differ in each process of the harness, so the first and last counter are shown as offsets.
         self.say(&format!(
             "INFO: Loaded 1 modules   ({counters} inline 8-bit counters): {counters} [0x0, {counters:#x}), "
         ));
@@ -140,7 +141,7 @@ impl Lines {
     }
 
     pub(super) fn tick(&mut self, mut snapshot: Snapshot) {
-        // Seeds are run several times, also beyond the limit; tools look for the limit itself.
+        // Seeds run several times, even beyond the limit; tools expect the limit itself.
         snapshot.runs.execs = snapshot.runs.execs.min(self.most_runs);
         self.last = snapshot;
         self.features_since = 0;
@@ -155,8 +156,8 @@ impl Lines {
         if self.forks { self.fork_status() } else { self.status("pulse", "") }
     }
 
-    /// An input was saved; `operations` made it, in the run number `execs` (0: unknown). It has a feature at least that
-    /// the numbers of the last look do not count, and an edge if `has_edge`.
+    /// Prints a saved input. `operations` made it in run number `execs` (0: unknown). It adds at least one feature to
+    /// the last numbers, and an edge if `has_edge`.
     pub(super) fn new_input(
         &mut self,
         content: &[u8],
@@ -166,7 +167,7 @@ impl Lines {
     ) {
         self.last.coverage.edges_found += u64::from(has_edge);
         self.features_since += 1;
-        // Of several campaigns each has numbers of its own.
+        // With several campaigns, the numbers are per campaign.
         if !self.forks {
             self.last.runs.execs = self.last.runs.execs.max(execs.min(self.most_runs));
         }
@@ -184,7 +185,7 @@ impl Lines {
         }
     }
 
-    /// Zeros are left out, as in libFuzzer.
+    /// Prints a status line; omits zeros, as libFuzzer does.
     fn status(&self, what: &str, more: &str) {
         let Snapshot { coverage, runs, .. } = &self.last;
         let features = (coverage.edges_found as f64 * coverage.bits_per_edge.max(1.0)) as u64
@@ -237,7 +238,7 @@ impl Lines {
     }
 }
 
-/// What follows the target's own report of a failing input.
+/// Prints the lines after the target's own report of a failing input.
 pub(super) fn artifact(order: &Order, content: &[u8], path: &Path) {
     eprint_line(&format!("MS: 0 ; base unit: {}", super::files::hash(content)));
     let is_short = content.len() <= 256;
@@ -255,7 +256,7 @@ pub(super) fn artifact(order: &Order, content: &[u8], path: &Path) {
     }
 }
 
-/// Bytes as libFuzzer writes them.
+/// Formats a size as libFuzzer does.
 fn amount(bytes: u64) -> String {
     match bytes {
         0..1024 => format!("{bytes}b"),

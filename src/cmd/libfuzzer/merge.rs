@@ -1,5 +1,5 @@
-//! `-merge=1 CORPUS FOLDER…`: the first folder gets what the others add to its coverage. The work is that of
-//! [`crate::cmin`]: each input is run once, and those of the first folder count first.
+//! `-merge=1 CORPUS FOLDER…`: adds to the first folder the inputs of the others that increase its coverage.
+//! [`crate::cmin`] does the work: each input runs once, and those of the first folder count first.
 
 use std::fs;
 use std::io;
@@ -110,7 +110,7 @@ fn target(harness: &Path, order: &Order) -> TargetArgs {
     target
 }
 
-/// Opens the control file and says what is in it.
+/// Opens the control file and reports its content.
 fn control(path: &Path, inputs: &Inputs, settings: u64) -> Result<(ControlFile, Earlier), Failure> {
     let is_there = fs::metadata(path).is_ok_and(|data| data.len() > 0);
     let opened = ControlFile::open(path, inputs, settings)?;
@@ -125,7 +125,7 @@ fn control(path: &Path, inputs: &Inputs, settings: u64) -> Result<(ControlFile, 
     Ok(opened)
 }
 
-/// libFuzzer does not show how far a merge is.
+/// Suppresses progress: libFuzzer shows none.
 struct Quiet;
 
 impl TraceListener for Quiet {

@@ -1,4 +1,4 @@
-//! `-minimize_crash=1` and `-cleanse_crash=1`: one input that crashes, made shorter or plainer.
+//! `-minimize_crash=1` and `-cleanse_crash=1`: shortens or simplifies a crashing input.
 
 use std::fs;
 use std::io;
@@ -11,15 +11,16 @@ use super::options::Order;
 use super::{WRONG, eprint_line};
 use crate::cmd::exit::Failure;
 
-/// Bytes that take the place of others, and how often all are tried.
+/// Replacement bytes.
 const PLAIN: [u8; 2] = [b' ', 0xff];
+/// Maximum number of passes over all bytes.
 const MOST_ROUNDS: usize = 5;
 
 fn failed(what: &str, error: &io::Error) -> Failure {
     Failure::new(format!("cannot {what}: {error}"), "check the files, and the room for them")
 }
 
-/// The one file that the command line names; else libFuzzer's line is said.
+/// The only file on the command line; otherwise prints libFuzzer's line.
 fn only_file<'a>(order: &'a Order, line: &str) -> Option<&'a PathBuf> {
     match &*order.folders {
         [file] if file.is_file() => Some(file),
@@ -30,7 +31,7 @@ fn only_file<'a>(order: &'a Order, line: &str) -> Option<&'a PathBuf> {
     }
 }
 
-/// Whether the harness fails with this file. It ends with 0 otherwise.
+/// Returns true if the harness fails with this file. It exits with 0 otherwise.
 fn fails(harness: &Path, order: &Order, file: &Path) -> Result<bool, Failure> {
     let mut command = Command::new(harness);
     for name in ["timeout", "rss_limit_mb", "malloc_limit_mb"] {
@@ -44,7 +45,7 @@ fn fails(harness: &Path, order: &Order, file: &Path) -> Result<bool, Failure> {
     Ok(!status.success())
 }
 
-/// By `ffuzz tmin`, which keeps the kind of the crash.
+/// Shortens the input with `ffuzz tmin`, which keeps the kind of crash.
 pub(super) fn shorten(harness: &Path, order: &Order) -> Result<ExitCode, Failure> {
     let line = "ERROR: -minimize_crash should be given one input file";
     let Some(file) = only_file(order, line) else { return Ok(ExitCode::from(WRONG)) };
@@ -65,7 +66,7 @@ pub(super) fn shorten(harness: &Path, order: &Order) -> Result<ExitCode, Failure
     command.arg("tmin").arg("-i").arg(file).arg("-o").arg(&result).arg("--").arg(harness);
     command.args(&order.rest).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
     command.envs(sanitizer_variables(order, false));
-    // Its exit code is that of tmin; what counts is the result.
+    // The exit code is tmin's; only the result matters.
     command.status().map_err(|error| failed("start ffuzz tmin", &error))?;
     let shorter = fs::read(&result).ok().filter(|shorter| shorter.len() < length);
     let shorter = shorter.unwrap_or_else(|| content.clone());
@@ -84,7 +85,7 @@ pub(super) fn shorten(harness: &Path, order: &Order) -> Result<ExitCode, Failure
     Ok(ExitCode::SUCCESS)
 }
 
-/// Bytes that do not matter become blanks.
+/// Replaces irrelevant bytes by blanks.
 pub(super) fn cleanse(harness: &Path, order: &Order) -> Result<ExitCode, Failure> {
     let line = "ERROR: -cleanse_crash should be given one input file and -exact_artifact_path";
     let Some(file) = only_file(order, line) else { return Ok(ExitCode::from(WRONG)) };

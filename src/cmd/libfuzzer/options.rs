@@ -1,4 +1,4 @@
-//! libFuzzer's options: what each means here.
+//! libFuzzer's options and their effects here.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -7,23 +7,23 @@ use std::path::PathBuf;
 use super::WRONG;
 use crate::cmd::exit::Failure;
 
-/// What becomes of an option.
+/// Treatment of an option.
 #[derive(Clone, Copy, Debug)]
 enum Treatment {
     Works,
-    /// The search does that by itself, or has nothing of the kind. Said under `-verbosity=2`.
+    /// No effect: the search does this itself or has nothing comparable. Reported with `-verbosity=2`.
     Idle,
-    /// It would change the result: said always, and the campaign goes on.
+    /// Unsupported, affects the result: always reported, and the campaign continues.
     Missing(&'static str),
-    /// The campaign would be another one without it.
+    /// Unsupported and essential: an error.
     Refused(&'static str),
 }
 use Treatment::{Idle, Missing, Refused, Works};
 
-/// The options of a replay and of a search, one per line: `NUMBER(name, default, "help")` or `TEXT(name, "help")`.
+/// All options, one per line: `NUMBER(name, default, "help")` or `TEXT(name, "help")`.
 const LIST: &str = include_str!("../../../runtime/driver/options.def");
 
-/// Options without effect, because the search decides that by itself or a campaign has nothing of the kind.
+/// Options without effect: the search decides by itself, or has nothing comparable.
 const IDLE: &[&str] = &[
     "len_control",
     "keep_seed",
@@ -68,7 +68,7 @@ const COVERAGE: &str = "ffuzz-showmap and ffuzz-tracer show coverage";
 const DEPENDENCE: &str = "ffuzz finds by itself which bytes decide";
 const BY_HAND: &str = "give files, which the harness runs by itself";
 
-/// Options that a search does not have, and what serves in their place.
+/// Options that a search lacks, and their replacements.
 const OTHERS: &[(&str, Treatment)] = &[
     ("use_cmp", Missing("comparisons are always solved")),
     ("focus_function", Missing("the whole program is fuzzed")),
@@ -91,7 +91,7 @@ const OTHERS: &[(&str, Treatment)] = &[
 #[derive(Clone, Copy, Debug)]
 struct Row {
     name: &'static str,
-    /// The value of an option that is not given.
+    /// Value if the option is not given.
     default: &'static str,
     help: &'static str,
 }
@@ -126,19 +126,19 @@ fn rows() -> impl Iterator<Item = Row> {
     LIST.lines().filter_map(Row::of)
 }
 
-/// What a command line asks for.
+/// A parsed command line.
 #[derive(Debug, Default)]
 pub(super) struct Order {
     values: BTreeMap<&'static str, String>,
     pub(super) folders: Vec<PathBuf>,
-    /// For the harness.
+    /// Arguments for the harness.
     pub(super) rest: Vec<OsString>,
-    /// Lines to be said before anything else.
+    /// Lines to print first.
     pub(super) notes: Vec<String>,
 }
 
 impl Order {
-    /// Options that are unknown are said and skipped, as in libFuzzer; of several the last one counts.
+    /// Parses the words. Reports and skips unknown options, as libFuzzer does; the last value of an option counts.
     pub(super) fn read(words: impl Iterator<Item = OsString>) -> Result<Self, Failure> {
         let (mut order, mut is_rest) = (Self::default(), false);
         for word in words {
@@ -163,7 +163,7 @@ impl Order {
         Ok(order)
     }
 
-    /// True: what follows is for the harness.
+    /// Parses one option. Returns true if the remaining words are for the harness.
     fn option(&mut self, option: &str) -> Result<bool, Failure> {
         let (name, value) = option.split_once('=').unwrap_or((option, ""));
         let row = Row::named(name).filter(|_| option.contains('='));
@@ -192,7 +192,7 @@ impl Order {
         Ok(name == "ignore_remaining_args" && value == "1")
     }
 
-    /// The value, or that of libFuzzer without the option.
+    /// The value, or libFuzzer's default.
     pub(super) fn text(&self, name: &str) -> &str {
         let default = || Row::named(name).map_or("", |row| row.default);
         self.values.get(name).map_or_else(default, String::as_str)
@@ -214,7 +214,7 @@ impl Order {
         self.number_of(name) != 0
     }
 
-    /// The same without an option, for the processes of `-jobs`.
+    /// The words without the given options, for the processes of `-jobs`.
     pub(super) fn words_without(&self, names: &[&str]) -> Vec<OsString> {
         let given = self.values.iter().filter(|(name, _)| !names.contains(name));
         let options = given.map(|(name, value)| OsString::from(format!("-{name}={value}")));
@@ -223,7 +223,7 @@ impl Order {
     }
 }
 
-/// Digits up to the first other character, as libFuzzer reads numbers.
+/// Parses digits up to the first other character, as libFuzzer does.
 fn number(text: &str) -> i64 {
     let (sign, digits) = match text.strip_prefix('-') {
         Some(digits) => (-1, digits),
@@ -233,7 +233,7 @@ fn number(text: &str) -> i64 {
     sign * digits[..end].parse().unwrap_or(if end == 0 { 0 } else { i64::MAX })
 }
 
-/// The answer to `-help=1`.
+/// Output of `-help=1`.
 pub(super) fn help() -> String {
     let mut text = String::from("Options (-NAME=VALUE; of several the last one counts):\n");
     for row in rows() {
@@ -289,7 +289,7 @@ mod tests {
         let words = ["-analyze_dict=1"].map(OsString::from);
         let refused = Order::read(words.into_iter()).unwrap_err();
         assert!(refused.remedy.contains("ffuzz-showmap") && refused.code == 1);
-        // A value that is the usual one asks for nothing.
+        // A default value requests nothing.
         assert!(order(&["-analyze_dict=0", "-print_pcs=0"]).notes.is_empty());
     }
 

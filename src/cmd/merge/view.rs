@@ -11,7 +11,7 @@ use crate::exec::lines::Places;
 use crate::exec::{build_of, sites_of};
 use crate::sys::remedy::Remedy;
 
-/// Edges of good runs, of crashes and of hangs, and keys.
+/// Numbers of edges in good runs, crashes and hangs, and of keys.
 #[derive(Serialize)]
 struct Counts {
     version: u32,
@@ -40,21 +40,21 @@ fn line(document: &impl Serialize) -> String {
     serde_json::to_string(document).map_or_else(|_| String::new(), |text| text + "\n")
 }
 
-/// Names of edges and keys, as far as the program's files are there.
+/// Names of edges and keys, if the program's files are available.
 pub(super) struct Names<'a> {
     known: &'a Known,
     places: Vec<Option<Places>>,
     keys: KeyNames,
-    /// Why there are none, a line per file.
+    /// Reasons for missing names, a line per file.
     pub(super) notes: Vec<String>,
 }
 
 #[derive(Serialize)]
 struct Difference {
     version: u32,
-    /// Never seen by the other state.
+    /// Edges that the other state lacks.
     edges: Vec<Edge>,
-    /// Seen with other hit counts only.
+    /// Edges that the other state has with other hit counts only.
     counts: Vec<Edge>,
     crash_edges: usize,
     hang_edges: usize,
@@ -178,7 +178,7 @@ impl<'a> Names<'a> {
     }
 }
 
-/// The counters of a file, if it is still the build of the state.
+/// The counters of a file, if it is still the state's build.
 fn read_part(part: &Part) -> Result<Places, String> {
     let path = Path::new(&part.file);
     match build_of(path) {

@@ -1,48 +1,48 @@
-//! What a `Dockerfile` of OSS-Fuzz prepares for `build.sh`: sources, further files, variables. Only these are read of
-//! it; nothing runs as root, and no package is installed.
+//! The parts of an OSS-Fuzz `Dockerfile` that prepare `build.sh`: sources, further files, variables. Nothing runs as
+//! root, and no package is installed.
 
 use std::path::{Component, Path, PathBuf};
 
-/// The instructions that matter, in their order.
+/// The relevant instructions, in order.
 #[derive(Debug, Default, Eq, PartialEq)]
 pub(super) struct Dockerfile {
     pub(super) copies: Vec<Copies>,
     pub(super) clones: Vec<Clone>,
     pub(super) variables: Vec<(String, String)>,
-    /// Folder in which the build begins.
+    /// Working directory of the build.
     pub(super) folder: PathBuf,
-    /// Packages of Debian.
+    /// Debian packages.
     pub(super) packages: Vec<String>,
     /// Commands that are not run.
     pub(super) others: Vec<String>,
 }
 
-/// Files of the context, and where they go.
+/// Files to copy from the context, and their destination.
 #[derive(Debug, Eq, PartialEq)]
 pub(super) struct Copies {
     pub(super) from: Vec<String>,
     pub(super) to: PathBuf,
-    /// `to` is a folder, whatever is there.
+    /// True if `to` is a folder even if it does not exist.
     pub(super) into_folder: bool,
 }
 
-/// A repository, as `git clone` gets it.
+/// A repository to clone.
 #[derive(Debug, Eq, PartialEq)]
 pub(super) struct Clone {
     pub(super) words: Vec<String>,
-    /// Where it goes; not among the words.
+    /// Destination; not contained in `words`.
     pub(super) to: PathBuf,
 }
 
 impl Clone {
-    /// The command for people.
+    /// The command for display.
     pub(super) fn line(&self) -> String {
         format!("git clone {} {}", self.words.join(" "), self.to.display())
     }
 }
 
 impl Dockerfile {
-    /// Reads the text; `variables` are those of the contract, such as `SRC`.
+    /// Parses the text; `variables` are those of the contract, such as `SRC`.
     pub(super) fn parse(text: &str, variables: &[(&str, &Path)]) -> Self {
         let mut known: Vec<(String, String)> = variables
             .iter()
@@ -113,7 +113,7 @@ impl Dockerfile {
     }
 }
 
-/// A path as seen from a folder, without `.` and `..`.
+/// A path relative to a folder, without `.` and `..`.
 fn below(folder: &Path, path: &str) -> PathBuf {
     let mut plain = PathBuf::new();
     for part in folder.join(path).components() {
@@ -128,7 +128,7 @@ fn below(folder: &Path, path: &str) -> PathBuf {
     plain
 }
 
-/// Options of `git clone` whose value is a word of its own.
+/// Options of `git clone` whose value is the next word.
 const WITH_VALUE: [&str; 8] =
     ["-b", "--branch", "--depth", "-j", "--jobs", "-o", "--origin", "--shallow-since"];
 
@@ -155,7 +155,7 @@ fn cloned(words: &[&str], folder: &Path) -> Option<Clone> {
     Some(Clone { words: kept, to: below(folder, to) })
 }
 
-/// Lines without comments; one that ends in a backslash goes on in the next.
+/// Joins continued lines (with a final backslash) and removes comments.
 fn lines(text: &str) -> Vec<String> {
     let (mut lines, mut open) = (Vec::new(), String::new());
     for line in text.lines().filter(|line| !line.trim_start().starts_with('#')) {
@@ -172,15 +172,15 @@ fn lines(text: &str) -> Vec<String> {
     lines
 }
 
-/// `$NAME` and `${NAME}` replaced, and paths below the folders that a container has for `SRC`, `WORK` and `OUT`;
-/// unknown variables stay.
+/// Expands `$NAME` and `${NAME}`, and replaces the container's folders of `SRC`, `WORK` and `OUT` at the start of
+/// paths; unknown variables stay.
 fn expanded(text: &str, known: &[(String, String)]) -> String {
     let mut text = text.to_owned();
     for (name, folder) in [("SRC", "/src"), ("WORK", "/work"), ("OUT", "/out")] {
         let Some((_, ours)) = known.iter().find(|(known, _)| known == name) else { continue };
         text = with_folder(&text, folder, ours);
     }
-    // A longer name first: SRC would be found in SRC_DIR.
+    // Longer names first: SRC would match in SRC_DIR.
     let mut known: Vec<_> = known.iter().rev().collect();
     known.sort_by_key(|(name, _)| std::cmp::Reverse(name.len()));
     for (name, value) in known {
@@ -189,7 +189,7 @@ fn expanded(text: &str, known: &[(String, String)]) -> String {
     text
 }
 
-/// Replaces a folder where a path begins with it.
+/// Replaces a folder at the start of a path.
 fn with_folder(text: &str, folder: &str, ours: &str) -> String {
     let (mut replaced, mut rest) = (String::new(), text);
     while let Some(at) = rest.find(folder) {

@@ -1,4 +1,4 @@
-//! What a build leaves in `$OUT`: harnesses, and whether they are good by the rules of OSS-Fuzz's `bad_build_check`.
+//! Harnesses in `$OUT`, checked by the rules of OSS-Fuzz's `bad_build_check`.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -8,12 +8,12 @@ use std::time::Duration;
 
 use crate::cmd::fuzz::beside::Beside;
 
-/// Counters that a harness has at least, or it was not instrumented.
+/// Minimum number of counters of an instrumented harness.
 const LEAST_COUNTERS: u64 = 100;
-/// Seconds for a few inputs.
+/// Time limit for a few inputs.
 const LIMIT: Duration = Duration::from_secs(60);
 
-/// The programs of a folder with a harness, by name.
+/// Programs in a folder that contain a harness, by name.
 pub(crate) fn harnesses(folder: &Path) -> Vec<PathBuf> {
     let is_name_byte = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-');
     let is_harness = |path: &PathBuf| {
@@ -31,7 +31,7 @@ pub(crate) fn harnesses(folder: &Path) -> Vec<PathBuf> {
     found
 }
 
-/// Runs a few inputs. Returns a line about the harness, or what is wrong with it.
+/// Runs a few inputs. Returns a line about the harness, or its defect.
 pub(super) fn check(harness: &Path) -> Result<String, String> {
     let mut command = Command::new("timeout");
     command.arg(LIMIT.as_secs().to_string()).arg(harness).args(["-seed=1337", "-runs=4"]);
@@ -54,7 +54,7 @@ pub(super) fn check(harness: &Path) -> Result<String, String> {
     }
 }
 
-/// Which files are beside a harness.
+/// Displays the files next to a harness.
 struct Files<'a>(&'a Beside);
 
 impl std::fmt::Display for Files<'_> {

@@ -47,7 +47,7 @@ pub(super) struct Args {
 }
 
 impl Args {
-    /// Refuses what has no meaning.
+    /// Rejects invalid options.
     pub(super) fn check(&self) -> Result<(), Failure> {
         self.target.check()?;
         if self.runs < 2 {

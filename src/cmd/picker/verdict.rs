@@ -1,22 +1,22 @@
-//! What the runs of all seeds say about a module.
+//! Evaluates the runs of all seeds in a module.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 
-/// Executions of each block of a run, up to [`MOST`].
+/// Executions of each block in a run, up to [`MOST`].
 pub(super) type Counts = HashMap<u32, u8>;
 
-/// From this number on executions are not counted: the first classes of AFL are 1, 2, 3 and more.
+/// Maximum count of executions: AFL's first classes are 1, 2, 3 and more.
 pub(super) const MOST: u32 = 4;
 
-/// One module over all seeds.
+/// Results of all seeds in one module.
 #[derive(Debug, Default)]
 pub(super) struct Evidence {
-    /// A run of each seed.
+    /// One run per seed.
     seeds: Vec<Counts>,
     reached: BTreeSet<u32>,
-    /// Their number of executions differs between runs of a seed.
+    /// Blocks whose number of executions differs between runs of one seed.
     pub(super) noisy: BTreeSet<u32>,
-    /// Executions of blocks in all runs, as far as they are counted.
+    /// Executions of blocks in all runs, capped at [`MOST`] per run.
     executions: u64,
 }
 
@@ -40,8 +40,8 @@ impl Verdict {
 }
 
 impl Evidence {
-    /// A run of a seed, the first one of each in the order of the seeds. A module that came later was not
-    /// executed before. True if noise was found that was not known.
+    /// Adds a run. The first runs come in the order of the seeds. A module that was loaded later counts as not executed
+    /// before. Returns true if the run showed new noise.
     pub(super) fn add(&mut self, seed: usize, is_first: bool, run: Counts) -> bool {
         self.reached.extend(run.keys());
         self.executions += run.values().map(|count| u64::from(*count)).sum::<u64>();
@@ -62,7 +62,7 @@ impl Evidence {
         self.reached.len()
     }
 
-    /// Blocks that tell seeds apart, and are the same in every run of a seed.
+    /// Number of blocks that differ between seeds but not between runs of one seed.
     pub(super) fn varying(&self) -> usize {
         let varies = |block: &&u32| {
             let mut counts = self.seeds.iter().map(|seed| seed.get(block));
@@ -72,7 +72,7 @@ impl Evidence {
         self.reached.difference(&self.noisy).filter(varies).count()
     }
 
-    /// Number of different paths, noise left out.
+    /// Number of distinct paths, without noise.
     pub(super) fn paths(&self) -> usize {
         let path = |seed: &Counts| {
             let stable = seed.iter().filter(|(block, _)| !self.noisy.contains(block));
@@ -84,7 +84,7 @@ impl Evidence {
         if self.reached.is_empty() { 0 } else { paths.len() }
     }
 
-    /// Executions of blocks in a run, on average; each block counts [`MOST`] times at most.
+    /// Average executions of blocks per run; each block counts at most [`MOST`] times.
     pub(super) fn executions(&self, runs: u64) -> u64 {
         self.executions / runs.max(1)
     }
@@ -107,7 +107,7 @@ mod tests {
         blocks.iter().copied().collect()
     }
 
-    /// Each seed with its runs.
+    /// Evidence of seeds, each with its runs.
     fn evidence(seeds: &[&[&[(u32, u8)]]]) -> Evidence {
         let mut evidence = Evidence::default();
         for (number, seed) in seeds.iter().enumerate() {
@@ -144,7 +144,7 @@ mod tests {
         let mut evidence = Evidence::default();
         evidence.add(2, true, run(&[(1, 1)]));
         assert_eq!((evidence.verdict(), evidence.paths()), (Verdict::Varies, 2));
-        // With an earlier one in its second run only: noise.
+        // Absent in the first run of the seed: noise.
         assert!(evidence.add(0, false, run(&[(1, 1)])));
         assert_eq!(evidence.verdict(), Verdict::NoisyOnly);
         let mut late = Evidence::default();

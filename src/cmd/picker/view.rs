@@ -10,22 +10,22 @@ use crate::cmd::exit::Failure;
 use crate::exec::choice::is_runtime;
 use crate::exec::trace::Code;
 
-/// Version of the JSON's shape: a field may be added under the same number.
+/// Version of the JSON format; adding a field does not change it.
 const JSON_VERSION: u32 = 1;
 
-/// A module and what is said of it.
+/// A module and its verdict.
 #[derive(Serialize)]
 pub(super) struct Row {
     name: String,
     path: String,
     verdict: &'static str,
-    /// It is in the line to use.
+    /// True if the module is part of the recommended list.
     worth: bool,
-    /// It was built by ffuzz-cc.
+    /// True if ffuzz-cc built the module.
     counters: bool,
-    /// A language runtime library.
+    /// True for a library of a language runtime.
     runtime: bool,
-    /// Number of blocks: bytes of the map that it would need.
+    /// Number of blocks, which is the number of map bytes needed.
     blocks: usize,
     reached: usize,
     varying: usize,
@@ -58,7 +58,7 @@ impl Row {
     }
 }
 
-/// All that was found out.
+/// The complete result.
 #[derive(Serialize)]
 pub(super) struct Report {
     version: u32,
@@ -66,7 +66,7 @@ pub(super) struct Report {
     runs: usize,
     seconds: f64,
     modules: Vec<Row>,
-    /// For `--modules` of tracer and picker; empty: no module is worth it.
+    /// Value for `--modules` of tracer and picker; empty if no module is worth it.
     pick: String,
 }
 

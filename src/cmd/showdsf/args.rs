@@ -1,4 +1,4 @@
-//! The command line of `showdsf`, and which options make no sense together.
+//! The command line of `showdsf`, and incompatible options.
 
 use std::path::PathBuf;
 
@@ -65,7 +65,7 @@ pub(super) struct Args {
 }
 
 impl Args {
-    /// Refuses combinations that have no meaning.
+    /// Rejects incompatible options.
     pub(super) fn check(&self) -> Result<(), Failure> {
         self.target.check()?;
         let refuse = |cause: &str, remedy: &str| Err(Failure::new(cause, remedy));
@@ -100,7 +100,7 @@ impl Args {
         Ok(())
     }
 
-    /// Inputs come from folders, not from our stdin.
+    /// Returns true if inputs come from folders instead of our stdin.
     pub(super) fn runs_folders(&self) -> bool {
         self.input.is_some() || self.diff.is_some()
     }

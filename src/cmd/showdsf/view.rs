@@ -1,5 +1,4 @@
-//! What is shown of which keys, as lines or as JSON. The lines begin as those of FuzzFactory's
-//! `afl-showdsf`; names and files stand in columns after them.
+//! Formats keys as lines or as JSON. Lines begin as in FuzzFactory's `afl-showdsf`; names and files follow in columns.
 
 use std::cmp::Reverse;
 use std::ffi::OsString;
@@ -10,16 +9,16 @@ use crate::cmd::coverage::States;
 use crate::engine::domain::{Aggregates, Domain, KeyNames, Reducer, Site};
 use crate::report::owners::Owners;
 
-/// Version of the JSON's shape: a field may be added under the same number.
+/// Version of the JSON format; adding a field does not change it.
 const JSON_VERSION: u32 = 1;
-/// Files in a line; JSON has all.
+/// Maximum number of files per line; JSON has all.
 const FILES_SHOWN: usize = 3;
 
 /// One key.
 #[derive(Debug, Eq, PartialEq)]
 pub(super) struct KeyRow {
     key: u32,
-    /// Index of its domain.
+    /// Index of the domain.
     domain: usize,
     value: Value,
     files: Vec<String>,
@@ -28,12 +27,11 @@ pub(super) struct KeyRow {
 #[derive(Debug, Eq, PartialEq)]
 enum Value {
     Aggregate(u32),
-    /// Of two folders; None where the key was not reached.
+    /// Values in two folders; None where the key was not reached.
     Both(Option<u32>, Option<u32>),
 }
 
-/// All keys that left their initial value and are beyond the loaded state, ascending; or the best `top` of each
-/// domain.
+/// All keys that left their initial value and exceed the loaded state, ascending, or the best `top` of each domain.
 pub(super) fn rows(
     aggregates: &Aggregates,
     states: &States,
@@ -58,7 +56,7 @@ pub(super) fn rows(
     rows
 }
 
-/// The keys whose aggregates differ, ascending.
+/// Keys whose aggregates differ, ascending.
 pub(super) fn differences(a: &Aggregates, b: &Aggregates) -> Vec<KeyRow> {
     let mut rows = Vec::new();
     for (index, domain) in a.domains().iter().enumerate() {
@@ -73,7 +71,7 @@ pub(super) fn differences(a: &Aggregates, b: &Aggregates) -> Vec<KeyRow> {
     rows
 }
 
-/// `dsf[K] = V`, with what else was asked for in columns after it.
+/// Formats `dsf[K] = V`, with the requested additions in columns.
 pub(super) fn lines(rows: &[KeyRow], names: Option<&KeyNames>, files: bool) -> String {
     let mut table: Vec<Vec<String>> = Vec::new();
     for row in rows {
@@ -93,7 +91,7 @@ pub(super) fn lines(rows: &[KeyRow], names: Option<&KeyNames>, files: bool) -> S
     aligned(&table)
 }
 
-/// Columns two blanks apart, no blank at the end.
+/// Aligns columns with two blanks between them and none at the end.
 fn aligned(table: &[Vec<String>]) -> String {
     let count = table.iter().map(Vec::len).max().unwrap_or(0);
     let width = |cell: &String| cell.chars().count();
@@ -174,7 +172,7 @@ struct JsonSite<'a> {
     what: &'a str,
 }
 
-/// Everything that is known; `files` if they were asked for.
+/// The complete JSON output; `files` if requested.
 pub(super) fn json(
     command: &[OsString],
     domains: &[Domain],

@@ -1,4 +1,4 @@
-//! The command line of `showmap`, and which options make no sense together.
+//! The command line of `showmap`, and incompatible options.
 
 use std::path::{Path, PathBuf};
 
@@ -121,22 +121,22 @@ pub(super) struct Args {
 }
 
 impl Args {
-    /// Where the edges go; `-` is stdout.
+    /// Output of the edges; `-` is stdout.
     pub(super) fn output(&self) -> &Path {
         self.output.as_deref().unwrap_or(Path::new("-"))
     }
 
-    /// The inputs are files, not stdin.
+    /// Returns true if inputs are files instead of stdin.
     pub(super) fn runs_files(&self) -> bool {
         self.input.is_some() || self.list.is_some()
     }
 
-    /// The source is shown instead of edges.
+    /// Returns true if the output is source instead of edges.
     pub(super) fn shows_source(&self) -> bool {
         self.lines.is_some() || self.lcov || self.cobertura
     }
 
-    /// Refuses combinations that have no meaning.
+    /// Rejects incompatible options.
     pub(super) fn check(&self) -> Result<(), Failure> {
         TargetArgs::refuse(&[(self.coresight, "-A (CoreSight) is not supported")])?;
         self.target.check()?;

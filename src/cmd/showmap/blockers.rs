@@ -1,4 +1,4 @@
-//! Where no input of a folder goes on, by places in the source.
+//! Places in the source that no input of a folder passes.
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -17,16 +17,16 @@ use crate::event::BlockedComparison;
 use crate::report::data::NeverEntered;
 use crate::report::survey::{StuckPlace, Survey};
 
-/// Places that are printed as text: `--json` has all.
+/// Maximum number of places printed as text; `--json` has all.
 const MOST_PRINTED: usize = 50;
 
-/// Functions that are printed likewise.
+/// Maximum number of functions printed as text.
 const MOST_FUNCTIONS: usize = 20;
 
-/// Longest time for the log of many inputs.
+/// Time limit to log the comparisons of many inputs.
 const LOG_TIME: Duration = Duration::from_secs(60);
 
-/// Prints them; returns the exit code.
+/// Prints the places; returns the exit code.
 pub(super) fn run(args: &Args, environment: &Environment) -> Result<u8, Failure> {
     let inputs = inputs_of(args)?;
     let scratch = Scratch::new("showmap", None);
@@ -81,14 +81,14 @@ fn summary(frontier: &Frontier, printed: usize) -> String {
     text
 }
 
-/// A place as it is printed.
+/// A place for the output.
 struct Entry {
     place: BlockedComparison,
-    /// The input that comes closest, or the smallest one that comes there.
+    /// The input that comes closest, or the smallest one that reaches the place.
     closest: Option<PathBuf>,
 }
 
-/// The same for programs.
+/// JSON form of [`Entry`].
 #[derive(Serialize)]
 struct JsonEntry<'a> {
     id: &'a str,
@@ -104,11 +104,11 @@ struct JsonEntry<'a> {
     functions: u64,
     comparison: &'a str,
     outcome: &'a str,
-    /// How many inputs came to the comparison.
+    /// Number of inputs that reach the comparison.
     inputs: u64,
     operands: &'a str,
     closest: Option<&'a Path>,
-    /// First and last byte of each part of the closest input that moves the operands.
+    /// First and last byte of each part of the closest input that affects the operands.
     bytes: &'a [(usize, usize)],
 }
 
@@ -188,7 +188,7 @@ fn unentered(functions: &[NeverEntered]) -> String {
     text
 }
 
-/// Where it is, and what is compared there.
+/// Place and comparison as text.
 fn described(place: &BlockedComparison) -> String {
     let BlockedComparison { file, line, column, function, comparison, .. } = place;
     let at = match (line, column) {

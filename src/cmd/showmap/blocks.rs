@@ -1,4 +1,4 @@
-//! Where the blocks of a program without instrumentation begin: for a look at what `-Q` sees.
+//! Block starts of a program without instrumentation, as `-Q` sees them.
 
 use std::fmt::Write as _;
 
@@ -14,7 +14,7 @@ use crate::exec::objects::Objects;
 use crate::exec::trace::Code;
 use crate::exec::{Copied, TargetError, binary};
 
-/// Prints them; returns the exit code.
+/// Prints the blocks; returns the exit code.
 pub(super) fn run(args: &Args, environment: &Environment) -> Result<u8, Failure> {
     let program = binary::locate(&args.target.command[0], environment.get("PATH"));
     let program = program.and_then(|path| binary::inspect(&path, false).map(|_| path));
@@ -47,7 +47,7 @@ pub(super) fn run(args: &Args, environment: &Environment) -> Result<u8, Failure>
     Ok(0)
 }
 
-/// Those that the target would have with `-Q`.
+/// The target's options with `-Q`.
 fn options(args: &Args, environment: &Environment) -> Result<TargetOptions, Failure> {
     let fuzz = FuzzArgs {
         command: args.target.command.clone(),
@@ -59,7 +59,7 @@ fn options(args: &Args, environment: &Environment) -> Result<TargetOptions, Fail
     resolve::target_options(&fuzz, environment)
 }
 
-/// `FILE+OFFSET FUNCTION` for each block, and lines with # for the file and for what is left out.
+/// Adds a line `FILE+OFFSET FUNCTION` per block, and lines with # for the file and for omissions.
 fn list(text: &mut String, code: &Code) {
     let found = code.blocks();
     let bytes: u64 = found.ranges.iter().map(|range| range.end - range.start).sum();

@@ -1,4 +1,4 @@
-//! What a target compares in one run, by places in the source.
+//! Comparisons of a target in one run, by place in the source.
 
 use std::collections::{BTreeMap, HashMap};
 use std::fmt::Write as _;
@@ -12,12 +12,12 @@ use crate::engine::comparison::Comparison;
 use crate::engine::domain::Site;
 use crate::exec::Hooked;
 
-/// Different pairs of operands that are shown of a place.
+/// Maximum number of distinct operand pairs shown per place.
 const MOST_PAIRS: usize = 8;
-/// Occurrences of a place up to which each is logged.
+/// Number of occurrences of a place that are all logged.
 const ALL_LOGGED: usize = 16;
 
-/// Prints them; returns the exit code.
+/// Prints the comparisons; returns the exit code.
 pub(super) fn run(args: &mut Args, environment: &Environment) -> Result<u8, Failure> {
     let bytes = input(args)?;
     let scratch = Scratch::new("showmap", None);
@@ -51,7 +51,7 @@ pub(super) fn check_log(target: &Hooked) -> Result<(), Failure> {
     }
 }
 
-/// What was compared at one place of the program.
+/// Comparisons at one place of the program.
 #[derive(Default)]
 struct Place {
     count: usize,
@@ -68,7 +68,7 @@ impl Place {
     }
 }
 
-/// By file and line.
+/// Formats the comparisons by file and line.
 fn text(sites: &[Site], places: &BTreeMap<u32, Place>) -> String {
     let known: HashMap<u32, &Site> = sites.iter().map(|site| (site.key, site)).collect();
     let mut ordered: Vec<_> =
@@ -86,7 +86,7 @@ fn text(sites: &[Site], places: &BTreeMap<u32, Place>) -> String {
     text
 }
 
-/// A comparison's place in the source, and what kind it is.
+/// A comparison's place in the source, and its kind.
 pub(super) fn place(site: Option<&Site>, key: u32) -> String {
     match site {
         Some(site @ Site { file, line, column, what, .. }) => {

@@ -16,7 +16,7 @@ use crate::report::forms::{cobertura, lcov, listing};
 use crate::report::survey::Survey;
 use crate::sys::remedy::Remedy;
 
-/// Prints them; returns the exit code.
+/// Prints the lines; returns the exit code.
 pub(super) fn run(args: &Args, environment: &Environment) -> Result<u8, Failure> {
     let inputs = inputs_of(args)?;
     let scratch = Scratch::new("showmap", None);
@@ -64,7 +64,7 @@ fn text(args: &Args, source: &Source) -> Result<String, Failure> {
     }
 }
 
-/// The files whose path ends with `name`.
+/// Annotates the files whose path ends with `name`.
 fn annotated(source: &Source, name: &str) -> Result<String, Failure> {
     let files = source.files.iter().filter(|file| Path::new(&file.path).ends_with(name));
     let mut text = String::new();

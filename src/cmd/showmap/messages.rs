@@ -1,4 +1,4 @@
-//! `--messages`: what a target with a socket receives and sends in one run.
+//! `--messages`: the messages that a target with a socket receives and sends in one run.
 
 use super::args::Args;
 use super::{MIN_TIMEOUT_MS, input, to_file};

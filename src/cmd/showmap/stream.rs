@@ -1,9 +1,9 @@
-//! `-S`: inputs come by stdin and edges go to stdout, in the protocol of `afl-showmap -S` (AFL++ 4.40c).
+//! `-S`: reads inputs from stdin and writes edges to stdout, in the protocol of `afl-showmap -S` (AFL++ 4.40c).
 //!
-//! Numbers have the byte order of the machine. An input is its length (`u32`; 0 ends the stream) and its bytes. The
-//! answer is a status (`u16`: in bits 0 and 1 how the run ended, 0 well, 1 too long, 2 crashed; in bits 8 to 15 the
-//! signal), the number of edges (`u32`), an index (`u32`) and a value (`u8`) for each edge, and two empty
-//! texts (`u32` 0), which stand for the target's output. The code of an exit that is no crash is given as 0.
+//! Numbers have the machine's byte order. An input is its length (`u32`; 0 ends the stream) and its bytes. The answer
+//! is a status (`u16`: bits 0 and 1 are 0 for a normal end, 1 for a timeout, 2 for a crash; bits 8 to 15 are the
+//! signal), the number of edges (`u32`), an index (`u32`) and a value (`u8`) for each edge, and two empty texts (`u32`
+//! 0) for the target's output. The code of an exit that is no crash is given as 0.
 
 use std::io::{self, BufWriter, ErrorKind, Read, Write};
 
@@ -31,7 +31,7 @@ pub(super) fn run(args: &Args, environment: &Environment) -> Result<u8, Failure>
     while next(&mut inputs, &mut input).map_err(broken)? {
         let run = target.observe(&input).map_err(tool::failure)?;
         match answer(&run, View::of(args), &mut answers).and_then(|()| answers.flush()) {
-            // A reader that has seen enough is no failure.
+            // A closed pipe is not an error.
             Err(error) if error.kind() == ErrorKind::BrokenPipe => break,
             result => result.map_err(broken)?,
         }
@@ -41,7 +41,7 @@ pub(super) fn run(args: &Args, environment: &Environment) -> Result<u8, Failure>
     Ok(0)
 }
 
-/// False at the end.
+/// Reads the next input. Returns false at the end.
 fn next(from: &mut impl Read, input: &mut Vec<u8>) -> io::Result<bool> {
     let mut length = [0; 4];
     match from.read_exact(&mut length) {

@@ -1,4 +1,4 @@
-//! The words of a target as a dictionary: for a look at them, or a selection of one's own.
+//! Prints a target's words as a dictionary.
 
 use std::fmt::Write as _;
 
@@ -9,7 +9,7 @@ use crate::cmd::tool::{Scratch, print, say};
 use crate::config::env::Environment;
 use crate::engine::mutate::words::Word;
 
-/// Prints them; returns the exit code.
+/// Prints the dictionary; returns the exit code.
 pub(super) fn run(args: &Args, environment: &Environment) -> Result<u8, Failure> {
     let scratch = Scratch::new("showmap", None);
     let target = start(args, environment, &scratch)?;
@@ -30,7 +30,7 @@ pub(super) fn run(args: &Args, environment: &Environment) -> Result<u8, Failure>
     Ok(0)
 }
 
-/// In AFL's format: `int_12="IHDR"`, from line 12 of the source in the comment above.
+/// Formats words in AFL's format: `int_12="IHDR"`, from line 12 of the source in the comment above.
 fn dictionary(words: &[Word]) -> String {
     let mut text = String::new();
     let mut file = None;

@@ -1,4 +1,4 @@
-//! A map as text, as bytes or as JSON.
+//! Formats a map as text, as bytes or as JSON.
 
 use std::fmt::Write as _;
 
@@ -9,16 +9,16 @@ use crate::cmin;
 use crate::engine::coverage;
 use crate::engine::executor::ExitKind;
 
-/// AFL's maps are of a size that this divides.
+/// Map sizes in AFL are multiples of this.
 const MAP_UNIT: usize = 64;
 
-/// What is shown of a counter.
+/// Value shown for a counter.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(super) enum CounterValues {
-    /// 1 to 8.
+    /// Hit-count class, 1 to 8.
     Classes,
     Counts,
-    /// 1 if it was hit at all.
+    /// 1 if hit at all.
     Hit,
 }
 
@@ -38,7 +38,7 @@ pub(super) struct View {
     domains: bool,
 }
 
-/// What is shown: counters, and the keys that left their initial value.
+/// Data to show: counters, and the keys that left their initial value.
 pub(super) struct ShownMaps<'a> {
     pub(super) exit: Option<ExitKind>,
     pub(super) edges: &'a [u8],
@@ -48,7 +48,7 @@ pub(super) struct ShownMaps<'a> {
 #[derive(Serialize)]
 struct MapDocument<'a> {
     version: u32,
-    /// `ok`, `crash`, `hang`, `oom`; null for several runs together.
+    /// `ok`, `crash`, `hang`, `oom`; null for the sum of several runs.
     exit: Option<&'static str>,
     signal: Option<i32>,
     map_size: usize,
@@ -75,7 +75,7 @@ impl CounterValues {
 
 impl View {
     pub(super) fn of(args: &Args) -> Self {
-        // What many runs together did has no hit counts.
+        // Hit counts of several runs together are meaningless.
         let values = match () {
             () if args.edges_only || args.collect => CounterValues::Hit,
             () if args.raw || args.unclassified => CounterValues::Counts,
@@ -94,7 +94,7 @@ impl View {
         self.domains
     }
 
-    /// Nothing of a run that did not end well, unless it is asked for.
+    /// Returns true for the format of `afl-cmin`, which omits runs that did not end normally.
     pub(super) fn is_for_cmin(self) -> bool {
         matches!(self.form, Form::Cmin)
     }
@@ -121,7 +121,7 @@ impl View {
         text
     }
 
-    /// Classes are one bit each, as in AFL's memory.
+    /// Formats classes as one bit each, as in AFL's memory.
     fn binary(self, edges: &[u8]) -> Vec<u8> {
         let byte = |count: &u8| match self.values.of(*count) {
             0 => 0,
@@ -133,7 +133,7 @@ impl View {
         map
     }
 
-    /// The line that sums it up.
+    /// The summary line.
     pub(super) fn summary(self, edges: &[u8], to: &str) -> String {
         let values = || hit(edges).map(|(_, count)| u64::from(self.values.of(count)));
         format!(

@@ -1,5 +1,5 @@
-//! `docs/afl-compatibility.md`: every option of AFL++ with its state, made from the definition of the options and the
-//! list of commands.
+//! `docs/afl-compatibility.md`: the state of every AFL++ option, generated from the option definitions and the list of
+//! commands.
 
 use std::fmt::Write as _;
 
@@ -8,7 +8,7 @@ use clap::CommandFactory;
 use crate::cmd::command;
 use crate::cmd::fuzz::args::{Args, Unsupported};
 
-/// Options of afl-fuzz 4.22, as its `getopt` has them.
+/// Options of afl-fuzz 4.22, as in its `getopt` string.
 const LETTERS: &str = "aAbBcCdDeEfFgGhiIlLmMnNoOpPQRsStTUVWXxYzZ";
 /// AFL++'s programs and the commands that replace them.
 const PROGRAMS: &[(&[&str], &str)] = &[

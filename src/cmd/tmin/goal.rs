@@ -1,4 +1,4 @@
-//! What a smaller input has to do as the given one did.
+//! The behavior that a smaller input must share with the given one.
 
 use super::args::Args;
 use crate::cmd::exit::Failure;
@@ -6,7 +6,7 @@ use crate::engine::coverage::{self, Classes};
 use crate::engine::domain::Domain;
 use crate::engine::executor::{ExitKind, Observation};
 
-/// What is kept.
+/// The behavior to keep.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub(super) enum Goal {
     /// A crash; with the same edges if there is a hash.
@@ -14,7 +14,7 @@ pub(super) enum Goal {
     Hang,
     /// The same edges.
     Path(u64),
-    /// Values of keys that may not get worse, and how the run ended.
+    /// Values of keys that may not get worse, and the exit kind.
     Values(Vec<(u32, u32)>, ExitKind),
 }
 
@@ -26,7 +26,7 @@ pub(super) struct TminJudge {
 }
 
 impl TminJudge {
-    /// From the first run. `exact`: a crash has to reach the same edges.
+    /// Takes the goal from the first run. `exact`: a crash must reach the same edges.
     pub(super) fn of(run: &Observation<'_>, args: &Args, exact: bool) -> Result<Self, Failure> {
         let classes = if args.edges_only { Classes::Binary } else { Classes::Counts };
         let hash = || coverage::map_hash(run.edges, classes);
@@ -67,12 +67,12 @@ impl TminJudge {
         }
     }
 
-    /// Runs that end well cannot be what is looked for, whatever they show.
+    /// Returns true if a run that ends normally never fulfils the goal.
     pub(super) fn wants_bad_ends(&self) -> bool {
         matches!(self.goal, Goal::Crash(_) | Goal::Hang)
     }
 
-    /// Words for the kind of goal, as AFL's.
+    /// Describes the kind of goal in AFL's terms.
     pub(super) fn describe(&self) -> String {
         match &self.goal {
             Goal::Crash(None) => "Program exits with a signal, minimizing in crash mode.".into(),
@@ -87,14 +87,14 @@ impl TminJudge {
     }
 }
 
-/// True unless the wanted value would still move what the run has reached.
+/// Returns true if the run's value is at least as good as `wanted`.
 fn is_reached(run: &Observation<'_>, key: u32, wanted: u32) -> bool {
     let value = run.dsf.values[key as usize];
     let reducer = run.dsf.domain_of(key).map(|domain| domain.reducer);
     reducer.is_some_and(|reducer| reducer.apply(value, wanted) == value)
 }
 
-/// The values of a domain's keys, or of one key.
+/// Values of a domain's keys, or of one key.
 fn values(run: &Observation<'_>, name: &str) -> Result<Vec<(u32, u32)>, Failure> {
     let domains = run.dsf.domains;
     let labels = domains.iter().enumerate().map(|(index, domain)| domain.label(index));

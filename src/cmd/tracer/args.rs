@@ -1,4 +1,4 @@
-//! The command line of `tracer`, and which options make no sense together.
+//! The command line of `tracer`, and incompatible options.
 
 use std::path::PathBuf;
 
@@ -58,7 +58,7 @@ pub(super) struct Args {
 }
 
 impl Args {
-    /// Refuses combinations that have no meaning.
+    /// Rejects incompatible options.
     pub(super) fn check(&self) -> Result<(), Failure> {
         self.target.check()?;
         let refuse = |cause: &str, remedy: &str| Err(Failure::usage(cause, remedy));
@@ -82,7 +82,7 @@ impl Args {
         Ok(())
     }
 
-    /// How often a block is recorded.
+    /// Maximum number of recorded executions per block.
     pub(super) fn most(&self) -> u32 {
         match self.most {
             Some(0) => u32::MAX,
@@ -93,5 +93,5 @@ impl Args {
     }
 }
 
-/// The class of hit counts that AFL has for more than its first four.
+/// Lower bound of AFL's fifth hit-count class.
 const MOST: u32 = 8;

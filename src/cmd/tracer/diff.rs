@@ -1,7 +1,7 @@
-//! Two inputs compared: the step at which they diverge, and what only one of them reaches.
+//! Compares two inputs: the step at which they diverge, and the blocks that only one of them reaches.
 //!
-//! Nothing is said about what was not seen: a run that was cut off has no end, and blocks that differ
-//! between runs of the same input are left out.
+//! Only observed behavior is compared: the end of a run that was cut off is unknown, and blocks that differ between
+//! runs of one input are omitted.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::fmt::Write as _;
@@ -18,15 +18,16 @@ use crate::cmd::traced::Traced;
 use crate::disk::inputs;
 use crate::exec::trace::{Run, Step, Tracer};
 
-/// Version of the JSON's shape: a field may be added under the same number.
+/// Version of the JSON format; adding a field does not change it.
 const JSON_VERSION: u32 = 1;
-/// Steps that are shown of each after they have diverged.
+/// Number of steps shown of each input after the divergence.
 const SHOWN: usize = 3;
-/// Runs of each input. Two of them agree by chance too often; as long as a run shows noise that was not known
-/// there is another one.
+/// Minimum number of runs per input. Two runs agree by chance too often; runs are repeated as long as they show new
+/// noise.
 const LEAST_RUNS: usize = 3;
 const MOST_RUNS: usize = 8;
-/// Differences in the order of steps that are taken for noise, by pair of runs. More of them: it has no order.
+/// Maximum number of differences in order that count as noise, per pair of runs. With more of them, the order is
+/// undefined.
 const MOST_SWAPS: usize = 32;
 
 /// File and block.
@@ -36,14 +37,15 @@ type Block = (u32, u32);
 struct Side<'a> {
     path: &'a Path,
     input: Vec<u8>,
-    /// Of the first run and its first thread: others run when they like.
+    /// Steps of the first thread in the first run; the timing of other threads varies.
     steps: Vec<Step>,
-    /// Reached in any run, and in all of them; by all threads.
+    /// Blocks reached in any run, by all threads.
     reached: BTreeSet<Block>,
+    /// Blocks reached in all runs, by all threads.
     always: BTreeSet<Block>,
-    /// Why no run was seen to its end.
+    /// The reason why no run was traced to its end.
     cut: Option<Failure>,
-    /// From this step on two runs of the input differ.
+    /// Step from which two runs of the input differ.
     unsteady: Option<usize>,
 }
 
@@ -93,7 +95,7 @@ impl<'a> Side<'a> {
         Ok(Self { path, input, steps, reached, always, cut, unsteady: None })
     }
 
-    /// One more run, compared with the first one. A run that takes the whole timeout is not repeated.
+    /// Runs the input once more and compares with the first run. A run that times out is not repeated.
     fn repeat(&mut self, target: &mut Traced, noise: &mut Noise) -> Result<(), Failure> {
         if self.cut.is_some() {
             return Ok(());
@@ -119,12 +121,12 @@ fn first_thread(run: &Run) -> Vec<Step> {
     run.steps.iter().filter(|step| step.thread == 0).copied().collect()
 }
 
-/// Number of steps at the beginning that are the same.
+/// Length of the common prefix.
 fn common(a: &[Step], b: &[Step]) -> usize {
     a.iter().zip(b).take_while(|(a, b)| a == b).count()
 }
 
-/// Blocks whose executions differ between runs of the same input.
+/// Blocks whose executions differ between runs of one input.
 #[derive(Default)]
 struct Noise(HashSet<Block>);
 
@@ -133,8 +135,8 @@ impl Noise {
         self.0.contains(&step.place())
     }
 
-    /// Compares two runs of one input: first how often each block is executed, then the order. The step
-    /// from which they differ all the same.
+    /// Compares two runs of one input: first the executions of each block, then the order. Returns the step from which
+    /// they differ nevertheless.
     fn learn(&mut self, first: &[Step], again: &[Step]) -> Option<usize> {
         let mut counts: HashMap<Block, i64> = HashMap::new();
         for (steps, sign) in [(first, 1), (again, -1)] {
@@ -153,7 +155,7 @@ impl Noise {
     }
 }
 
-/// A step in words.
+/// A step as text.
 #[derive(Serialize)]
 struct Place {
     place: String,
@@ -177,32 +179,32 @@ impl Place {
     }
 }
 
-/// What one of them reaches, and the other does not.
+/// Blocks that only this input reaches.
 #[derive(Serialize)]
 struct Only {
     input: String,
     steps: usize,
-    /// Why its run was not seen to its end.
+    /// The reason why its run was not traced to its end.
     cut: Option<String>,
-    /// Its own runs differ from this step on.
+    /// Step from which its own runs differ.
     unsteady: Option<usize>,
     blocks: usize,
     functions: BTreeSet<String>,
-    /// By file.
+    /// Lines by file.
     lines: BTreeMap<String, BTreeSet<u32>>,
-    /// The first steps after they have diverged.
+    /// The first steps after the divergence.
     next: Vec<Place>,
 }
 
 #[derive(Serialize)]
 struct Comparison {
     version: u32,
-    /// Number of steps that both make; null: no difference was seen.
+    /// Number of common steps; null if no difference was observed.
     diverged_after: Option<usize>,
     last_common: Option<Place>,
-    /// A block was executed more often than this, and these executions were not compared.
+    /// Recorded executions per block, if a block exceeded them; further ones were not compared.
     bound: Option<u32>,
-    /// Number of blocks that were left out: they differ between runs of one input.
+    /// Number of omitted blocks: they differ between runs of one input.
     noisy: usize,
     a: Only,
     b: Only,
@@ -211,7 +213,7 @@ struct Comparison {
 impl Comparison {
     fn new(tracer: &Tracer, most: u32, noise: &Noise, a: &Side<'_>, b: &Side<'_>) -> Self {
         let common = common(&a.steps, &b.steps);
-        // A run that was cut off has no end to be compared.
+        // The end of a run that was cut off cannot be compared.
         let goes_on = |side: &Side<'_>| side.steps.len() > common || side.cut.is_none();
         let differ = common < a.steps.len().max(b.steps.len()) && goes_on(a) && goes_on(b);
         let last = common.checked_sub(1).filter(|_| differ);
@@ -253,7 +255,7 @@ impl Comparison {
         text
     }
 
-    /// What was not compared.
+    /// Lists what was not compared.
     fn restrictions(&self, text: &mut String) {
         for only in [&self.a, &self.b] {
             let input = &only.input;
@@ -299,7 +301,7 @@ impl Comparison {
     }
 }
 
-/// A block reached the limit of recorded executions; further ones were not recorded.
+/// Returns true if a block reached the limit of recorded executions.
 fn is_reached(steps: &[Step], most: u32) -> bool {
     let mut counts: HashMap<Block, u32> = HashMap::new();
     steps.iter().any(|step| {
@@ -333,7 +335,7 @@ impl Only {
         }
     }
 
-    /// What was cut off may reach more.
+    /// Describes the blocks. A run that was cut off may reach more.
     fn describe(&self, name: &str, other: &Self, text: &mut String) {
         let count = self.lines.values().map(BTreeSet::len).sum::<usize>();
         let (input, blocks) = (&self.input, self.blocks);
@@ -355,7 +357,7 @@ impl Only {
     }
 }
 
-/// Lines of the blocks of one that no block of the other has.
+/// Lines of the blocks in `only` that no block of the other input has.
 fn lines(
     tracer: &Tracer,
     own: &BTreeSet<(u32, u32)>,
@@ -380,7 +382,7 @@ fn lines(
     found
 }
 
-/// `3-5, 9`.
+/// Formats line numbers as `3-5, 9`.
 fn ranges(lines: &BTreeSet<u32>) -> String {
     let mut ranges: Vec<(u32, u32)> = Vec::new();
     for line in lines {
@@ -426,10 +428,10 @@ mod tests {
             (blocks, unsteady)
         };
         assert_eq!(learned(&[1, 2, 3], &[1, 2, 3]), (vec![], None));
-        // Executed in one of them, or more often.
+        // Executed in one run only, or more often.
         assert_eq!(learned(&[1, 2, 3], &[1, 3]), (vec![2], None));
         assert_eq!(learned(&[1, 2, 2, 3], &[1, 2, 3]), (vec![2], None));
-        // In another order.
+        // Another order.
         assert_eq!(learned(&[1, 2, 3, 4], &[1, 3, 2, 4]), (vec![2, 3], None));
     }
 

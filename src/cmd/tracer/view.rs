@@ -1,4 +1,4 @@
-//! A trace as lines or as JSON.
+//! Formats a trace as lines or as JSON.
 
 use std::fmt::Write as _;
 
@@ -10,18 +10,18 @@ use crate::engine::domain::KeyNames;
 use crate::engine::executor::ExitKind;
 use crate::exec::trace::{Code, Run, Spot, Step};
 
-/// Version of the JSON's shape: a field may be added under the same number.
+/// Version of the JSON format; adding a field does not change it.
 const JSON_VERSION: u32 = 1;
 
 /// A line: one step, or all executions of a block.
 #[derive(Debug)]
 pub(super) struct Row {
-    /// The first one.
+    /// The first step of the line.
     pub(super) step: Step,
     pub(super) count: u32,
-    /// There may have been more.
+    /// True if there may have been more executions.
     pub(super) is_least: bool,
-    /// Its place in the edge map.
+    /// Index in the edge map.
     pub(super) edge: Option<usize>,
 }
 
@@ -30,8 +30,8 @@ impl Row {
         Self { step, count: 0, is_least: false, edge: None }
     }
 
-    /// Takes the target's own counter for it into account, which is modulo 256: a lower bound. It is larger
-    /// than an exact number if a thread has passed the place while another one was stopped there.
+    /// Takes the target's own counter into account. The counter is modulo 256, so it is a lower bound. It exceeds an
+    /// exact count if one thread passes the place while another is stopped there.
     pub(super) fn join(&mut self, counter: u32) {
         if !self.is_least && counter <= self.count {
             return;
@@ -41,12 +41,12 @@ impl Row {
     }
 }
 
-/// What is shown of a run.
+/// The parts of a run to show.
 pub(super) struct Shown<'a> {
     pub(super) files: &'a [Code],
     pub(super) rows: Vec<Row>,
     pub(super) run: &'a Run,
-    /// Keys of domains and their values.
+    /// Domain keys and their values.
     pub(super) keys: &'a [(u32, u32)],
     pub(super) names: &'a KeyNames,
 }
@@ -61,12 +61,12 @@ impl Shown<'_> {
     }
 }
 
-/// `libx.so+0x1234`.
+/// Formats a place as `libx.so+0x1234`.
 pub(super) fn place(code: &Code, spot: &Spot) -> String {
     format!("{}+{:#x}", code.name, spot.offset)
 }
 
-/// `parser.c:12`; nothing without debug information.
+/// Formats a place as `parser.c:12`; empty without debug information.
 pub(super) fn line(spot: &Spot) -> String {
     match (spot.file.rsplit('/').next(), spot.line) {
         (Some(file), line) if line > 0 => format!("{file}:{line}"),
@@ -126,9 +126,9 @@ struct Document<'a> {
 struct Module<'a> {
     name: &'a str,
     path: String,
-    /// The blocks are the places of counters.
+    /// True if the blocks are the places of counters.
     counters: bool,
-    /// Number of blocks that are known.
+    /// Number of known blocks.
     size: usize,
 }
 
@@ -136,10 +136,10 @@ struct Module<'a> {
 struct Block {
     module: u32,
     offset: u64,
-    /// In the edge map, as showmap numbers it.
+    /// Index in the edge map, as showmap numbers it.
     edge: Option<usize>,
     count: u32,
-    /// `count` is exact.
+    /// True if `count` is exact.
     counted: bool,
     thread: u32,
     function: String,
@@ -157,7 +157,7 @@ struct Key {
     what: Option<String>,
 }
 
-/// `exit` and `signal` of a run.
+/// The `exit` and `signal` of a run.
 fn end(exit: ExitKind) -> (&'static str, Option<i32>) {
     match exit {
         ExitKind::Ok => ("ok", None),
@@ -229,7 +229,7 @@ mod tests {
         };
         assert_eq!(joined(3, false, 3), (3, false));
         assert_eq!(joined(8, true, 44), (44, true));
-        // It has passed 255.
+        // The counter has wrapped at 255.
         assert_eq!(joined(8, true, 4), (260, true));
         assert_eq!(joined(3, false, 5), (5, true));
     }

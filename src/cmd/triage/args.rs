@@ -10,9 +10,9 @@ use crate::cmd::exit::Failure;
 use crate::cmd::fuzz::{found, values};
 use crate::crashes::triage::Records;
 
-/// Below this a timeout is refused, as AFL does.
+/// Minimum timeout, as in AFL.
 const MIN_TIMEOUT_MS: u64 = 10;
-/// Each run starts a new process, and sanitizers are slow.
+/// Default timeout: each run starts a new process, and sanitizers are slow.
 const TIMEOUT: Duration = Duration::from_secs(10);
 const MOST_RUNS: u64 = 1000;
 const MOST_JOBS: u64 = 1024;
@@ -129,7 +129,7 @@ impl Args {
         self.extension.as_deref().map(values::extension).transpose()
     }
 
-    /// Where to look, and the folder in which `triage` is written.
+    /// Folders to search, and the folder in which `triage` is written.
     pub(super) fn places(&self) -> Result<(Vec<PathBuf>, PathBuf), Failure> {
         let sources = match (&self.output, self.folders.is_empty()) {
             (Some(output), true) => vec![output.clone()],
@@ -141,7 +141,7 @@ impl Args {
         };
         let root = self.output.clone().unwrap_or_else(|| sources[0].clone());
         let root = std::path::absolute(&root).unwrap_or(root);
-        // Other tools take what lies in crashes/ for crashes.
+        // Other tools take every file in crashes/ for a crash.
         let is_crashes = root.file_name().is_some_and(|name| name == "crashes");
         let root = if is_crashes { root.parent().map_or(root.clone(), Into::into) } else { root };
         Ok((sources, root))

@@ -1,4 +1,4 @@
-//! From the command line to what a triage is asked for.
+//! Converts the command line to a triage plan.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -17,8 +17,8 @@ use crate::disk::find;
 use crate::disk::output::setup::RecordedSetup;
 use crate::exec::binary;
 
-/// The options and variables by which the campaign of these folders ran its target. What the user gives for this triage
-/// comes first; a command line of the user's excludes all of them.
+/// Adds the options and variables with which the campaign ran its target. The user's options for this triage have
+/// precedence; a target command line of the user's excludes the recorded ones.
 pub(super) fn with_recorded(
     args: &Args,
     environment: &Environment,
@@ -28,7 +28,7 @@ pub(super) fn with_recorded(
     let setup = args.command.is_empty().then(|| find::setup(folders)).flatten();
     let Some(RecordedSetup { variables, words }) = setup else { return (args, environment) };
     environment = environment.with_defaults(variables);
-    // One that cannot be read is of another fuzzer.
+    // A command line that cannot be parsed belongs to another fuzzer.
     if let Ok(used) = FuzzArgs::from_words(words.into_iter().skip(1).collect()) {
         args.file = args.file.or(used.file);
         args.extension = args.extension.or(used.extension);
@@ -41,7 +41,7 @@ pub(super) fn with_recorded(
     (args, environment)
 }
 
-/// `folders`: those with crashes; `triage` is written in `root`.
+/// `folders` contain the crashes; `triage` is written in `root`.
 pub(super) fn plan(
     args: &Args,
     environment: &Environment,
@@ -51,7 +51,7 @@ pub(super) fn plan(
     let (runs, timeout, minimize) = (args.runs()?, args.timeout()?, args.minimize()?);
     let target = target(args, environment, command(args, folders)?)?;
     let about = About { command: &target.command, file: target.file.as_deref(), out: None };
-    // Those that only make inputs are not called here.
+    // Mutators that only make inputs are not called here.
     let by_message = custom::by_message(args.net.as_deref(), args.mutator_sees.as_deref())?;
     let mutators =
         CustomOptions { only: false, by_message, ..custom::options(environment, &about) };
@@ -72,7 +72,7 @@ pub(super) fn plan(
     Ok(TriagePlan::new(options, environment)?)
 }
 
-/// Host and port of `http://HOST:PORT`, as the configuration file names them.
+/// Host and port of `http://HOST:PORT`, as named in the configuration file.
 fn address(url: Option<&str>) -> Result<Values, Failure> {
     let Some(url) = url else { return Ok(Values::new()) };
     let parts = url.split_once("://").map(|(proto, rest)| (proto, rest.trim_end_matches('/')));
@@ -86,7 +86,7 @@ fn address(url: Option<&str>) -> Result<Values, Failure> {
     Ok(given.collect())
 }
 
-/// What was given, or what the fuzzer has noted.
+/// The given command line, or the one that the fuzzer recorded.
 fn command(args: &Args, folders: &[PathBuf]) -> Result<Vec<OsString>, Failure> {
     if !args.command.is_empty() {
         return Ok(args.command.clone());
@@ -110,7 +110,7 @@ fn target(
         net: args.net.clone(),
         ..FuzzArgs::default()
     };
-    // Reports are wanted here: what the user has said about them need not suit a fuzzer.
+    // Reports are needed here; the user's settings for reports may not suit a fuzzer.
     let mut options = resolve::target_options(&fuzz, &environment.without("SAN_OPTIONS"))?;
     let users = environment.ending_with("SAN_OPTIONS");
     options.extra_env.retain(|(name, _)| !users.iter().any(|(known, _)| known == name));

@@ -1,4 +1,4 @@
-//! What people see of a triage: progress, and the table of bugs.
+//! Progress of a triage, and the table of bugs.
 
 use std::fmt::Write as _;
 use std::io::{self, IsTerminal, Write};
@@ -12,12 +12,12 @@ use crate::crashes::triage::report::{Bug, FileOutcome, TriageReport};
 
 const ON_TERMINAL: Duration = Duration::from_millis(200);
 const ELSEWHERE: Duration = Duration::from_secs(5);
-/// Between two looks whether the work is done.
+/// Interval between checks for the end of the work.
 const LOOK: Duration = Duration::from_millis(20);
-/// Widths of columns.
+/// Width of the title column.
 const TITLE: usize = 60;
 
-/// How far it is, on stderr.
+/// Progress line on stderr.
 pub(super) struct ProgressLine {
     before: crate::crashes::triage::WorkProgress,
     start: Instant,
@@ -31,7 +31,7 @@ impl ProgressLine {
         Self { before, start: Instant::now(), terminal, quiet }
     }
 
-    /// Until the work is done.
+    /// Shows progress until the work is done.
     pub(super) fn show(&self, work: &TriageWork, is_done: impl Fn() -> bool) {
         let mut last = Instant::now();
         let interval = if self.terminal { ON_TERMINAL } else { ELSEWHERE };
@@ -68,7 +68,7 @@ impl ProgressLine {
     }
 }
 
-/// What has become of the reports.
+/// State of the reports' delivery.
 pub(super) fn delivery(status: &DeliveryStatus) -> String {
     let Counts { waiting, sent, known, refused } = status.counts;
     let mut text = format!("[*] server: {sent} reports sent, {waiting} waiting, {refused} refused");
@@ -81,7 +81,7 @@ pub(super) fn delivery(status: &DeliveryStatus) -> String {
     text
 }
 
-/// All bugs, those with most files first.
+/// All bugs, those with the most files first.
 pub(super) fn table(report: &TriageReport, folder: &Path) -> String {
     let mut text = String::new();
     let (bugs, files) = (report.bugs.len(), report.crashes.len());
@@ -119,7 +119,7 @@ fn row(bug: &Bug) -> String {
         Some(small) if small < bug.input_size => format!("{} > {small} B", bug.input_size),
         _ => format!("{} B", bug.input_size),
     };
-    // What a program prints goes to a terminal.
+    // Program output may contain terminal escapes.
     let clean = |text: &str| text.replace(char::is_control, "?");
     let title: String = clean(&bug.title).chars().take(TITLE).collect();
     let place = bug.place.as_deref().map(clean).unwrap_or_default();

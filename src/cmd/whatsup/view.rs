@@ -8,10 +8,10 @@ use serde_json::{Map, Value, json};
 
 use crate::disk::output::instances::{Instance, InstanceState};
 
-/// Below this number of executions a second something is wrong with most targets; AFL's number.
+/// Executions per second below which most targets have a problem, as in AFL.
 const SLOW: f64 = 100.0;
 
-/// The best value of a domain, as `fuzzer_stats` has it.
+/// Best value of a domain, as in `fuzzer_stats`.
 struct DomainRow<'a> {
     name: &'a str,
     reducer: &'a str,
@@ -50,7 +50,7 @@ fn domains(instance: &Instance) -> Vec<DomainRow<'_>> {
             waypoints: number("waypoints"),
         }
     };
-    // No more than the file has, whatever number it claims.
+    // Only domains in the file, whatever number it claims.
     let named = |index: &u64| instance.stats.contains_key(&format!("dsf{index}_name"));
     (0..instance.number("dsf_domains")).take_while(named).map(domain).collect()
 }
@@ -59,7 +59,7 @@ fn now() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| time.as_secs())
 }
 
-/// `3 seconds`, `5 minutes, 3 seconds`, `2 days, 4 hours`: the two largest units.
+/// Formats the two largest units: `3 seconds`, `5 minutes, 3 seconds`, `2 days, 4 hours`.
 fn duration(seconds: u64) -> String {
     let units = [
         (seconds / 86_400, "days"),
@@ -72,7 +72,7 @@ fn duration(seconds: u64) -> String {
     shown.collect::<Vec<_>>().join(", ")
 }
 
-/// How long ago something happened at this time.
+/// Time since `time`.
 fn since(time: u64) -> String {
     if time == 0 { "none seen yet".into() } else { duration(now().saturating_sub(time)) }
 }
@@ -81,7 +81,7 @@ fn percent(part: u64, whole: u64) -> u64 {
     part.saturating_mul(100) / whole.max(1)
 }
 
-/// The rate of the last minute, or of the whole run where there is none.
+/// Executions per second in the last minute, or over the whole run if unknown.
 fn rate(instance: &Instance) -> f64 {
     let last_minute = instance.fraction("execs_ps_last_min");
     if last_minute > 0.0 { last_minute } else { instance.fraction("execs_per_sec") }
@@ -169,7 +169,7 @@ fn sum(counted: &[&Instance], name: &str) -> u64 {
     counted.iter().map(|instance| instance.number(name)).fold(0, u64::saturating_add)
 }
 
-/// Runs per second; an empty `sum` would be -0.
+/// Sum of runs per second; an empty `sum` would be -0.
 fn cumulative_speed(counted: &[&Instance]) -> f64 {
     counted.iter().map(|instance| instance.fraction("execs_per_sec")).fold(0.0, |sum, it| sum + it)
 }
@@ -211,7 +211,7 @@ pub(super) fn summary(found: &[Instance], counted: &[&Instance], with_dead: bool
         let each = format!("{} faves, {} total (on average)", favored / fuzzers, total / fuzzers);
         add("Pending per fuzzer", each);
     }
-    // As with AFL, this one is that of ended instances, too.
+    // As in AFL, ended instances count, too.
     let coverage = found.iter().map(|instance| instance.fraction("bitmap_cvg"));
     add("Coverage reached", format!("{:.2}%", coverage.fold(0.0, f64::max)));
     add("Crashes saved", sum(counted, "saved_crashes").to_string());
@@ -232,7 +232,7 @@ pub(super) fn summary(found: &[Instance], counted: &[&Instance], with_dead: bool
     out
 }
 
-/// Of each domain the best value, and whose it is.
+/// Best value per domain, and its instance.
 fn best_domains<'a>(counted: &[&'a Instance]) -> BTreeMap<&'a str, (DomainRow<'a>, &'a str)> {
     let mut best: BTreeMap<&str, (DomainRow<'_>, &str)> = BTreeMap::new();
     for instance in counted {
@@ -252,7 +252,7 @@ pub(super) fn json(found: &[Instance], counted: &[&Instance]) -> String {
     let sums = ["run_time", "execs_done", "corpus_count", "saved_crashes", "saved_hangs"];
     let mut summary: Map<String, Value> =
         sums.iter().map(|name| ((*name).to_owned(), sum(counted, name).into())).collect();
-    // As for a fleet: they take over each other's finds, so the best knows what all know.
+    // As in a fleet: instances import each other's finds, so the best one stands for all.
     let edges = counted.iter().map(|instance| instance.number("edges_found")).max();
     summary.insert("edges_found".into(), edges.unwrap_or(0).into());
     let alive = found.iter().filter(|instance| instance.state == InstanceState::Alive).count();
@@ -287,13 +287,13 @@ fn instance(instance: &Instance) -> Value {
     })
 }
 
-/// Numbers as numbers, percentages as well.
+/// Converts numbers and percentages to JSON numbers.
 fn typed(value: &str) -> Value {
     let digits = value.strip_suffix('%').unwrap_or(value);
     if let Ok(number) = digits.parse::<i64>() {
         return number.into();
     }
-    // Not `nan` and the like.
+    // Excludes `nan` and similar.
     match digits.parse::<f64>() {
         Ok(number) if digits.starts_with(|c: char| c.is_ascii_digit()) => number.into(),
         _ => value.into(),

@@ -1,7 +1,7 @@
-//! The files of watched folders, found by listing them again and again.
+//! Files of watched folders, found by repeated listing.
 //!
-//! inotify(7) would need a watch per folder, has gaps when folders appear, and says nothing on network file systems.
-//! A file counts as complete when its size and time of change are the same in two successive looks.
+//! inotify(7) would need a watch per folder, misses events in new folders, and does not work on network file systems. A
+//! file counts as complete when its size and change time are equal in two successive scans.
 
 use std::collections::{HashMap, HashSet};
 use std::fs;
@@ -12,7 +12,7 @@ use super::{TraceListener, WatchListener, skipped};
 use crate::disk::inputs::{self, InputError};
 use crate::sys::file;
 
-/// A file that is complete.
+/// A complete file.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub(in crate::cmin) struct FoundFile {
     pub(in crate::cmin) path: PathBuf,
@@ -20,7 +20,7 @@ pub(in crate::cmin) struct FoundFile {
     pub(in crate::cmin) changed: (i64, i64),
 }
 
-/// What differs between two contents of one name.
+/// Attributes that differ between two contents of one file.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 struct Stamp {
     len: u64,
@@ -42,7 +42,7 @@ impl Stamp {
 struct Seen {
     stamp: Stamp,
     is_taken: bool,
-    /// The look that saw it last.
+    /// Number of the last scan that saw the file.
     look: u64,
 }
 
@@ -51,7 +51,7 @@ pub(super) struct WatchedFolders {
     roots: Vec<PathBuf>,
     files: HashMap<PathBuf, Seen>,
     look: u64,
-    /// Paths that could not be read, each named once.
+    /// Unreadable paths that were already reported.
     named: HashSet<PathBuf>,
 }
 
@@ -60,7 +60,7 @@ impl WatchedFolders {
         Self { roots, files: HashMap::new(), look: 0, named: HashSet::new() }
     }
 
-    /// All files that are there at the start. One that is still being written changes, and is found again.
+    /// Takes all files present at the start. A file that is still being written changes, and is found again.
     pub(super) fn begin(
         &mut self,
         listener: &dyn WatchListener,
@@ -77,15 +77,15 @@ impl WatchedFolders {
         Ok(found)
     }
 
-    /// Takes the files that have become complete since the last look, the smallest first. `all`: files that were taken
-    /// are checked for another content, which costs a system call each.
+    /// Takes the files that have become complete since the last scan, smallest first. `all` also checks taken files for
+    /// new content, which costs a system call per file.
     pub(super) fn look(&mut self, all: bool, listener: &dyn TraceListener) -> Vec<FoundFile> {
         self.look += 1;
         let mut found = Vec::new();
         let mut folders = self.roots.clone();
         while let Some(folder) = folders.pop() {
             if let Err(error) = self.list(&folder, all, &mut folders, &mut found, listener) {
-                // A folder below may just have been removed.
+                // A subfolder may just have been removed.
                 if !file::is_missing(&error) || self.roots.contains(&folder) {
                     self.name_once(
                         InputError::Folder { folder: folder.clone(), source: error },
@@ -126,7 +126,7 @@ impl WatchedFolders {
             match fs::metadata(&path) {
                 Ok(data) if data.is_file() => found.extend(self.see(path, &data)),
                 Ok(_) => {}
-                // It has vanished since, or is a link to nothing.
+                // The file has vanished, or is a dangling link.
                 Err(error) if file::is_missing(&error) => {}
                 Err(error) => self.name_once(InputError::file(&path, error), &path, listener),
             }
@@ -158,7 +158,7 @@ impl WatchedFolders {
         }
     }
 
-    /// Whether a file is as it was in the last look.
+    /// Returns true if a file is unchanged since the last scan.
     pub(super) fn is_current(&self, path: &Path) -> bool {
         let now = fs::metadata(path).ok().map(|data| Stamp::of(&data));
         self.files.get(path).is_some_and(|seen| Some(seen.stamp) == now)
@@ -223,13 +223,13 @@ mod tests {
         assert!(look().is_empty());
         assert_eq!(look(), ["a"]);
         assert!(look().is_empty());
-        // Moved there, in a new folder, and written again.
+        // Moved into a new folder and written again.
         fs::create_dir_all(path("x/y")).unwrap();
         fs::rename(path(".hidden"), path("x/y/b")).unwrap();
         fs::write(path("a"), "123").unwrap();
         assert!(look().is_empty());
         assert_eq!(look(), ["x/y/b", "a"]);
-        // Another file under the same name and with the same size.
+        // Another file with the same name and size.
         fs::write(path("x/y/c"), "456").unwrap();
         fs::rename(path("x/y/c"), path("a")).unwrap();
         assert!(look().is_empty());
@@ -238,7 +238,7 @@ mod tests {
         assert_eq!(look(), ["empty"]);
         fs::remove_dir_all(path("x")).unwrap();
         assert!(look().is_empty());
-        // Only a look at all files sees that one has changed.
+        // Only a scan of all files detects the change.
         fs::write(path("a"), "another one").unwrap();
         assert!((0..3).all(|_| watched.borrow_mut().look(false, &warnings).is_empty()));
         assert!(look().is_empty());
@@ -246,7 +246,7 @@ mod tests {
         watched.borrow_mut().forget();
         assert_eq!(look(), ["empty", "a"]);
         assert!(warnings.0.lock().unwrap().is_empty());
-        // A folder that is gone is named once.
+        // A missing folder is reported once.
         fs::remove_dir_all(dir.path()).unwrap();
         for _ in 0..2 {
             assert!(look().is_empty());

@@ -1,4 +1,4 @@
-//! Puts inputs into the output folder one by one, next to those of earlier runs.
+//! Saves inputs to the output folder one by one, next to those of earlier runs.
 
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
@@ -12,7 +12,7 @@ pub(super) struct Keeper<'a> {
     options: &'a CminOptions,
     roots: Vec<PathBuf>,
     saved: usize,
-    /// The next number of a queue.
+    /// Next number in the queue.
     number: usize,
 }
 
@@ -28,8 +28,8 @@ impl<'a> Keeper<'a> {
         self.saved
     }
 
-    /// Saves an input and returns its name. `bytes` are what the target got, at most the first MiB; None: the
-    /// present content of the file.
+    /// Saves an input and returns its name. `bytes` are what the target got, at most the first MiB; None: the current
+    /// content of the file.
     pub(super) fn save(
         &mut self,
         input: &Path,
@@ -53,7 +53,7 @@ impl<'a> Keeper<'a> {
         Ok(name)
     }
 
-    /// Saves an input that crashes the target, if there is a folder for those.
+    /// Saves a crashing input if there is a folder for crashes.
     pub(super) fn save_crash(&self, input: &Path, bytes: Option<&[u8]>) -> Result<(), CminError> {
         let Some(folder) = &self.options.crash_folder else { return Ok(()) };
         let content = content(input, bytes)?;
@@ -70,7 +70,7 @@ impl<'a> Keeper<'a> {
     }
 }
 
-/// The whole content: the target got a part of a large file only.
+/// The whole content: the target got only a part of a large file.
 fn content(input: &Path, bytes: Option<&[u8]>) -> Result<Vec<u8>, CminError> {
     match bytes {
         Some(bytes) if bytes.len() < MAX_INPUT => Ok(bytes.to_owned()),

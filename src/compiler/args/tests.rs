@@ -1,4 +1,4 @@
-//! Tests of the reading of command lines.
+//! Tests of command line parsing.
 
 use super::*;
 use proptest::prelude::*;

@@ -1,4 +1,4 @@
-//! From TOML to [`Declaration`]s. Each error has line, key and remedy.
+//! Parses TOML into [`Declaration`]s. Each error has line, key and remedy.
 
 use std::fmt;
 use std::ops::Range;
@@ -12,10 +12,10 @@ use super::terms::{self, Key, Refusal};
 use super::{Declaration, Mistake, Operation, Reduction, WatchedEvent};
 
 const MANUAL: &str = "docs/declared-domains.md explains every key";
-/// Room for a name in the runtime's record, without the closing NUL.
+/// Maximum length of a name in the runtime's record, without the closing NUL.
 const LONGEST_NAME: usize = 47;
 const DEFAULT_SIZE: u32 = 65536;
-/// What the fuzzer takes from one target.
+/// Maximum domain size that the fuzzer accepts.
 const LARGEST_SIZE: u32 = 1 << 28;
 
 #[derive(Deserialize)]
@@ -40,7 +40,7 @@ struct DomainTable {
     initial: Option<Spanned<i64>>,
 }
 
-/// A string, or a number in its place.
+/// A string, or a number used as one.
 struct NumberOrText(String);
 
 impl<'de> Deserialize<'de> for NumberOrText {
@@ -62,7 +62,7 @@ impl<'de> Deserialize<'de> for NumberOrText {
     }
 }
 
-/// A list of strings, or a single one.
+/// A list of strings, or a single string.
 struct Words(Vec<String>);
 
 impl<'de> Deserialize<'de> for Words {
@@ -88,7 +88,7 @@ impl<'de> Deserialize<'de> for Words {
     }
 }
 
-/// Finds the place of a mistake in the file.
+/// Locates errors in the file.
 struct FilePlace<'a> {
     path: &'a Path,
     text: &'a str,
@@ -104,7 +104,7 @@ impl FilePlace<'_> {
         self.mistake(Some(key.to_owned()), span.start, refusal)
     }
 
-    /// The TOML reader's message: the expectation is the remedy.
+    /// Converts an error of the TOML parser; the expectation becomes the remedy.
     fn syntax(&self, error: &toml::de::Error) -> Mistake {
         let said = error.message().replace('\n', " ");
         let (problem, remedy) = match said.split_once(", expected ") {
@@ -117,7 +117,7 @@ impl FilePlace<'_> {
         self.mistake(key, at, (problem, remedy))
     }
 
-    /// The `key =` that the offset belongs to: on its line, or on one above within a list.
+    /// The key at an offset: on its line, or on an earlier line within a list.
     fn key_before(&self, at: usize) -> Option<String> {
         let end = self.text[at..].find('\n').map_or(self.text.len(), |length| at + length);
         let key = self.text[..end].lines().rev().find_map(|line| Some(line.split_once('=')?.0))?;
@@ -144,7 +144,7 @@ fn declaration(place: &FilePlace, table: DomainTable) -> Result<Declaration, Mis
     };
     let down = table.reducer.is_downward();
     let initial = match &table.initial {
-        // As a bit pattern, -1 is what users write for "all ones".
+        // Users write -1 for the bit pattern of all ones.
         Some(initial) if *initial.get_ref() == -1 => u32::MAX,
         Some(initial) => {
             checked(place, "initial", initial, |initial| in_range(*initial, 0, u32::MAX))?
@@ -225,7 +225,7 @@ fn in_range(number: i64, least: u32, most: u32) -> Result<u32, Refusal> {
     fits.ok_or_else(|| (format!("{number} is out of range"), remedy()))
 }
 
-/// A map that starts at the top is never lowered by sums, unions or largest values.
+/// Rejects operations that never lower a map that starts at the maximum, such as sums, unions or maxima.
 fn can_improve(operation: Operation, downward: bool) -> Result<Operation, Refusal> {
     if downward && !matches!(operation, Operation::Min | Operation::Set) {
         return Err(refusal(

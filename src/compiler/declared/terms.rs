@@ -1,4 +1,4 @@
-//! The words of `value` and `key`: `"arg0 * arg1"`, `"result"`, `"site"`.
+//! Terms of `value` and `key`: `"arg0 * arg1"`, `"result"`, `"site"`.
 
 use std::fmt;
 
@@ -7,11 +7,11 @@ use super::WatchedEvent;
 /// One factor of a value.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub enum Factor {
-    /// Of the call, or of the function that returns; from 0.
+    /// Argument of the call or of the returning function, from 0.
     Argument(u32),
     Result,
     Stored,
-    /// |a − b| of the two sides of a comparison.
+    /// |a − b| of the two operands of a comparison.
     Difference,
     EqualBits,
     Number(u32),
@@ -31,7 +31,7 @@ impl fmt::Display for Factor {
 }
 
 impl Factor {
-    /// None: no such word.
+    /// Parses a factor; None for an unknown word.
     fn parse(word: &str) -> Option<Self> {
         match word {
             "result" => Some(Self::Result),
@@ -57,7 +57,7 @@ impl Factor {
     }
 }
 
-/// Where a value goes in the map.
+/// Position of a value in the map.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub enum Key {
     Site,
@@ -75,7 +75,7 @@ impl fmt::Display for Key {
     }
 }
 
-/// `arg3` is the fourth. More than 255 arguments are a typing error.
+/// Parses `arg3` (the fourth argument). An index above 255 counts as a typing error.
 fn argument(word: &str) -> Option<u32> {
     word.strip_prefix("arg")?.parse::<u8>().ok().map(u32::from)
 }
@@ -94,7 +94,7 @@ fn values_of(watch: WatchedEvent) -> &'static str {
     }
 }
 
-/// `"arg0 * arg1"`.
+/// Parses a product such as `"arg0 * arg1"`.
 pub(super) fn value(text: &str, watch: WatchedEvent) -> Result<Vec<Factor>, Refusal> {
     let remedy = || format!("with watch = \"{}\" write {}", watch.word(), values_of(watch));
     let factor = |word: &str| match Factor::parse(word) {
@@ -107,7 +107,7 @@ pub(super) fn value(text: &str, watch: WatchedEvent) -> Result<Vec<Factor>, Refu
     text.split('*').map(|word| factor(word.trim())).collect()
 }
 
-/// `"site"`, `"arg0"` or a number below `size`.
+/// Parses `"site"`, `"arg0"` or a number below `size`.
 pub(super) fn key(text: &str, watch: WatchedEvent, size: u32) -> Result<Key, Refusal> {
     let has_arguments = matches!(watch, WatchedEvent::Calls | WatchedEvent::Returns);
     if text == "site" {

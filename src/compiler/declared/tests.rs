@@ -1,4 +1,4 @@
-//! Files that are right, and every way to be wrong.
+//! Valid files, and every kind of error.
 
 use super::*;
 
@@ -6,7 +6,7 @@ fn read(text: &str) -> Result<Vec<Declaration>, Mistake> {
     parse(Path::new("d.toml"), text)
 }
 
-/// The message for a file of one table whose last line this is.
+/// The error message for a table that ends with `lines`.
 fn refused(lines: &str) -> String {
     let mistake = read(&format!("[[domain]]\n{lines}\n")).unwrap_err();
     assert!(!mistake.remedy.is_empty() && !mistake.remedy.contains('\n'), "{mistake:?}");

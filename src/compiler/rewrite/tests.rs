@@ -1,4 +1,4 @@
-//! Tests of what clang gets for a given command line.
+//! Tests of clang's arguments for a given command line.
 
 use super::*;
 use proptest::prelude::*;
@@ -162,7 +162,7 @@ fn the_option_of_the_diff_domain_reaches_llvm() {
 }
 
 proptest! {
-    /// Unknown options are passed on, once and at their position.
+    /// Unknown options are passed on once and in position.
     #[test]
     fn unknown_arguments_keep_their_order(
         words in proptest::collection::vec("(-f[a-z]{3,8}(=[a-z]{1,4})?|-W[a-z]{2,6}|-[DI][a-z]{1,5}|[a-z]{1,5}\\.[co])", 1..20)

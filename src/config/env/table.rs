@@ -15,7 +15,7 @@ const fn row(
     Variable { name, kind, default, command, status, meaning }
 }
 
-/// All variables; the first row whose name fits counts.
+/// All variables; the first row with a matching name counts.
 #[rustfmt::skip]
 pub const TABLE: &[Variable] = &[
     row("AFL_AUTORESUME", Flag, "off", "fuzz", Honoured, "resume if the instance folder holds work, else start"),
@@ -178,7 +178,7 @@ pub const TABLE: &[Variable] = &[
     row("FFUZZ_QEMU_INPUT", Path, "none", "fuzz", Internal, "QEMU's plugin: the input file"),
     row("FFUZZ_QEMU_TRAIL", Number, "none", "triage", Internal, "QEMU's plugin: descriptor of the memory for the last blocks of a run"),
     row("FFUZZ_QEMU_AT_ENTRY", Flag, "off", "fuzz", Target, "QEMU's plugin: the fork server starts at the entry point, not at the first use of the input"),
-    // Compile time. The warning of ffuzz-cc about an ignored variable is its meaning.
+    // Compile time. For an ignored variable, the meaning is ffuzz-cc's warning.
     row("WAYPOINTS", Text, "none", "cc, fuzz, tools", Honoured, "names of domains, in the order of their maps; with -Q (-p, --dsf-record, showdsf), the domains of a program without source, mem,heap,out by default"),
     row("DOMAINS", Text, "none", "cc", Honoured, "the same as WAYPOINTS, which takes precedence"),
     row("WAYPOINTS_DISABLE_COVERAGE", Flag, "off", "cc", Honoured, "no edge counters"),

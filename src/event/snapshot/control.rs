@@ -1,4 +1,4 @@
-//! What commands from outside have done.
+//! Effects of external commands.
 
 use serde::{Deserialize, Serialize};
 
@@ -6,33 +6,32 @@ use super::join::{All, Join};
 
 #[derive(Clone, Debug, Default, Deserialize, Serialize)]
 pub struct Control {
-    /// By a command (`--control`).
+    /// True while a command (`--control`) has paused the campaign.
     #[serde(default)]
     pub paused: bool,
-    /// Inputs that commands have brought.
+    /// Inputs injected by commands.
     #[serde(default, skip_serializing_if = "Injected::is_none")]
     pub injected: Injected,
 }
 
-/// A fleet knows both itself, because its clients talk to it.
+/// The leader's values are the fleet's own, since clients connect to the fleet.
 impl Join for Control {
     fn join(all: &All<'_, Self>) -> Self {
         Self { paused: all.leading(|c| &c.paused), injected: all.leading(|c| &c.injected) }
     }
 }
 
-/// Inputs that commands have brought to this process, counted at each step of their way: none may be
-/// lost or stay unanswered. Each number is that of the step, not made from the others.
+/// Injected inputs, counted separately at each step, so that lost or unanswered inputs show.
 #[derive(Clone, Copy, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
 pub struct Injected {
-    /// Taken from the threads that read from clients.
+    /// Inputs received from clients.
     pub received: u64,
-    /// Given to workers; an instance alone gives none.
+    /// Inputs forwarded to workers; 0 for a single instance.
     #[serde(default)]
     pub forwarded: u64,
-    /// Run and judged; in a fleet those of which a worker has answered that.
+    /// Inputs run and judged; in a fleet, as reported by workers.
     pub run: u64,
-    /// Answered, whatever the answer.
+    /// Inputs with a reply of any kind.
     pub answered: u64,
 }
 

@@ -1,4 +1,4 @@
-//! The seeds.
+//! Counters of the corpus.
 
 use serde::{Deserialize, Serialize};
 

@@ -1,4 +1,4 @@
-//! The edge map.
+//! State of the edge map.
 
 use serde::{Deserialize, Serialize};
 
@@ -6,24 +6,23 @@ use super::join::{All, Join};
 
 #[derive(Clone, Debug, Default, Deserialize, Serialize)]
 pub struct Coverage {
-    /// Percent of edges that behave the same in every run.
+    /// Percentage of edges that behave the same in every run.
     pub stability: f64,
     pub edges_found: u64,
     pub map_size: u64,
-    /// Unstable edges.
     pub unstable_edges: u64,
-    /// Hit-count bits per edge found (AFL's "count coverage", bits/tuple).
+    /// Hit-count bits per found edge (AFL's "count coverage", bits/tuple).
     pub bits_per_edge: f64,
-    /// Density of the current seed's map in percent.
+    /// Density of the current seed's map, in percent.
     pub current_density: f64,
-    /// The target's map as a virgin map (0xff = never hit); only in the final snapshot and
-    /// whenever `fuzzer_stats` is due, because it is large. File `fuzz_bitmap`.
+    /// Virgin map of the target (0xff = never hit), for the file `fuzz_bitmap`. Only set in the final snapshot and when
+    /// `fuzzer_stats` is due, because it is large.
     #[serde(skip)]
     pub virgin_map: Option<Box<[u8]>>,
 }
 
 impl Coverage {
-    /// Edges found, in percent of the map.
+    /// Found edges in percent of the map.
     #[must_use]
     #[expect(clippy::cast_precision_loss, reason = "a percentage for people")]
     pub fn map_percent(&self) -> f64 {

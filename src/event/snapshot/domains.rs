@@ -1,4 +1,4 @@
-//! Domains of the target.
+//! State of the target's domains.
 
 use std::borrow::Cow;
 
@@ -6,23 +6,23 @@ use serde::{Deserialize, Serialize};
 
 use super::join::{All, Join};
 
-/// Reducers ([`ffuzz_engine::domain::Reducer::name`]) whose best value is the smallest.
+/// Reducers ([`ffuzz_engine::domain::Reducer::name`]) with the smallest value as the best.
 const FALLING: &[&str] = &["MIN", "BITWISE_INTERSECTION"];
 
 /// One domain, as the status screen shows it.
 #[derive(Clone, Debug, Default, Deserialize, Serialize)]
 pub struct DomainStatus {
     pub name: String,
-    /// Printed name of the reducer (`MAX`, …).
+    /// Name of the reducer (`MAX`, …).
     pub reducer: Cow<'static, str>,
     pub size: u32,
-    /// Keys whose aggregate has left the initial value.
+    /// Number of keys whose aggregate differs from the initial value.
     pub keys: u32,
-    /// Key (global index) and aggregate with the largest value (smallest for MIN).
+    /// Global key index and aggregate of the largest value (the smallest for `MIN` and `BITWISE_INTERSECTION`).
     pub best: Option<(u32, u32)>,
-    /// File and line of the best key; empty if it has none, like `last_place`.
+    /// File and line of the best key; empty if unknown, as for `last_place`.
     pub best_place: String,
-    /// Last key that improved, its new aggregate, and the unix second.
+    /// Key of the last improvement, its new aggregate, and the Unix second.
     pub last: Option<(u32, u32, u64)>,
     pub last_place: String,
     pub waypoints: u64,
@@ -59,7 +59,7 @@ impl DomainStatus {
     }
 }
 
-/// By place: each worker registers the same.
+/// Joins by position: every worker registers the same domains.
 impl Join for Vec<DomainStatus> {
     fn join(all: &All<'_, Self>) -> Self {
         let mut found = Self::new();

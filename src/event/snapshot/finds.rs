@@ -1,4 +1,4 @@
-//! What was found, and when.
+//! Counters and times of finds.
 
 use serde::{Deserialize, Serialize};
 
@@ -7,40 +7,41 @@ use super::join::{All, Join};
 #[derive(Clone, Debug, Default, Deserialize, Serialize)]
 pub struct Finds {
     pub saved_crashes: u64,
-    /// Starting seeds that crash the target, of this process.
+    /// Starting seeds of this process that crash the target.
     #[serde(default)]
     pub crashing_seeds: u64,
-    /// Kinds of crashes, once they were triaged.
+    /// Number of distinct bugs; None before triage.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bugs: Option<u64>,
-    /// Crashes that did not happen again in a process of their own.
+    /// Crashes that did not repeat in a fresh process.
     #[serde(default)]
     pub dependent_crashes: u64,
-    /// At the end of a campaign that reports: what has not reached the crash server.
+    /// Reports missing on the crash server at the end of a campaign.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub undelivered: Option<Undelivered>,
     pub total_crashes: u64,
     pub saved_hangs: u64,
     pub total_timeouts: u64,
-    /// Runs that were cut because they computed for much longer than others.
+    /// Runs cut off because they computed much longer than others.
     #[serde(default)]
     pub cut_runs: u64,
-    /// Runs that took the target's fork server along, twice each.
+    /// Inputs that killed the target's fork server in two runs.
     #[serde(default)]
     pub lost_runs: u64,
-    /// Runs of the sanitizer builds of `-w`, and saved crashes that only they show.
+    /// Runs in the sanitizer builds of `-w`.
     #[serde(default)]
     pub sanitizer_runs: u64,
+    /// Saved crashes that only a sanitizer build shows.
     #[serde(default)]
     pub sanitizer_crashes: u64,
-    /// A new seed.
+    /// Time of the last new seed.
     pub last_find_at: u64,
     pub last_crash_at: u64,
     pub last_hang_at: u64,
     pub execs_since_crash: u64,
 }
 
-/// Bugs, and what is not delivered, are known to whoever has started the triage: in a fleet itself.
+/// `bugs` and `undelivered` come from the process that started the triage: in a fleet, the fleet itself.
 impl Join for Finds {
     fn join(all: &All<'_, Self>) -> Self {
         Self {
@@ -64,10 +65,10 @@ impl Join for Finds {
     }
 }
 
-/// Reports of bugs that the crash server does not have yet.
+/// Bug reports that the crash server lacks.
 #[derive(Clone, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
 pub struct Undelivered {
     pub reports: u64,
-    /// Delivers them.
+    /// Command that delivers them.
     pub command: String,
 }

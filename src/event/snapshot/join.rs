@@ -1,18 +1,15 @@
-//! How one state is made of those of several workers: the ways there are. Each group says for every
-//! field which one is its own.
+//! Combines the snapshots of several workers into one. Each group of statistics selects a method per field.
 //!
-//! What workers do and what they keep adds up, as in `ffuzz-whatsup`. Edges do not: workers take
-//! over each other's finds within seconds, so that the one that knows most, the leader, knows what
-//! all know.
+//! Work and corpora add up, as in `ffuzz-whatsup`. Edges do not: workers import each other's finds within seconds, so
+//! the worker with the most edges, the leader, stands for all.
 
-/// A group of numbers that several workers have.
+/// A group of statistics that several workers have.
 pub trait Join: Sized {
-    /// That of all. Written as a struct expression without `..`: a field that is forgotten
-    /// does not compile.
+    /// The joined group. Write it as a struct expression without `..`, so that a forgotten field does not compile.
     fn join(all: &All<'_, Self>) -> Self;
 }
 
-/// The same part of the state of every worker, in their order.
+/// The same part of every worker's snapshot, in worker order.
 #[derive(Debug)]
 pub struct All<'a, T> {
     each: Vec<&'a T>,
@@ -20,7 +17,7 @@ pub struct All<'a, T> {
 }
 
 impl<'a, T> All<'a, T> {
-    /// `leader` is the first of those for which `rank` is the highest.
+    /// Selects as the leader the first element with the highest `rank`.
     pub fn new<R: Ord>(each: &[&'a T], rank: fn(&T) -> R) -> Self {
         let leader = each.iter().rev().max_by_key(|one| rank(one)).copied();
         Self { each: each.to_vec(), leader }
@@ -40,13 +37,13 @@ impl<'a, T> All<'a, T> {
         self.each.is_empty()
     }
 
-    /// A group in the state of each.
+    /// A subgroup of each element.
     #[must_use]
     pub fn part<U>(&self, group: fn(&T) -> &U) -> All<'a, U> {
         All { each: self.iter().map(group).collect(), leader: self.leader.map(group) }
     }
 
-    /// A group of all.
+    /// A joined subgroup.
     #[must_use]
     pub fn join<U: Join>(&self, group: fn(&T) -> &U) -> U {
         U::join(&self.part(group))
@@ -57,7 +54,7 @@ impl<'a, T> All<'a, T> {
         self.iter().map(field).sum()
     }
 
-    /// The sum of numbers per second.
+    /// The sum of rates.
     #[must_use]
     pub fn rate(&self, field: fn(&T) -> f64) -> f64 {
         self.iter().map(field).sum()
@@ -78,7 +75,7 @@ impl<'a, T> All<'a, T> {
         self.iter().map(field).min().unwrap_or_default()
     }
 
-    /// What the leader says.
+    /// The leader's value.
     #[must_use]
     pub fn leading<U: Clone + Default>(&self, field: fn(&T) -> &U) -> U {
         self.leader.map_or_else(U::default, |leader| field(leader).clone())

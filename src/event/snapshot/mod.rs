@@ -1,8 +1,6 @@
-//! The campaign's numbers at one moment, in groups: what is shown together is joined, filled and
-//! passed on together.
+//! Statistics of a campaign at one moment, in groups that are filled, joined and passed on together.
 //!
-//! In JSON there are no groups: every field of every group is a key of the one object, so no two
-//! may have the same name.
+//! The JSON form is flat: every field of every group is a key of one object, so field names must be unique.
 
 mod control;
 mod corpus;
@@ -36,8 +34,8 @@ pub use setup::Setup;
 pub use times::{Cycles, Times};
 pub use workers::WorkerStatus;
 
-/// Everything that the status screen, `fuzzer_stats`, `plot_data` and `--json` show. Times are in the
-/// unit of their name; `*_at` are unix seconds, 0 = never.
+/// Everything that the status screen, `fuzzer_stats`, `plot_data` and `--json` show. Names give the unit of a time;
+/// `*_at` are Unix seconds, 0 = never.
 #[derive(Clone, Debug, Default, Deserialize, Serialize)]
 pub struct Snapshot {
     #[serde(flatten)]
@@ -62,25 +60,25 @@ pub struct Snapshot {
     pub search: Search,
     #[serde(flatten)]
     pub setup: Setup,
-    /// Empty if the target registers no domain. Shown whenever there is one.
+    /// Empty if the target registers no domain.
     pub domains: Vec<DomainStatus>,
-    /// The first comparisons that seeds come to and do not pass; for the screen, see
+    /// The first comparisons that seeds reach but do not pass; see
     /// [`EventSink::shows_blockers`](crate::EventSink::shows_blockers).
     #[serde(skip)]
     pub blockers: Vec<BlockedComparison>,
     /// Foreign mutators, in the user's order.
     pub mutators: Vec<MutatorStatus>,
-    /// The workers of a fleet (`-j`), whose state this is together; else empty.
+    /// Workers of the fleet (`-j`) that this snapshot joins; otherwise empty.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub workers: Vec<WorkerStatus>,
 }
 
 impl Snapshot {
-    /// That of several processes with one campaign: each group of numbers has its way of joining. The caller fills in
-    /// `workers` and what only the whole knows.
+    /// Joins the snapshots of several processes of one campaign. The caller sets `workers` and the fields that only the
+    /// fleet knows.
     #[must_use]
     pub fn joined(all: &[&Self]) -> Self {
-        // The first of equal ones: the main.
+        // The first of equals leads: the main.
         let all = All::new(all, |s| (s.coverage.edges_found, s.corpus.corpus_count));
         Self {
             times: all.join(|s| &s.times),
@@ -107,7 +105,7 @@ mod tests {
     use super::*;
     use ffuzz_engine::corpus::SeedId;
 
-    /// Readers know these; a key that goes or changes its name breaks them.
+    /// Keys that readers rely on; removing or renaming one breaks them.
     const KEYS: &str = "banner bits_per_edge bugs calibration_ms command_line comparisons_ms corpus_count \
         corpus_favored corpus_found corpus_imported corpus_variable cpu crashing_seeds current current_density \
         cut_runs cycles_done cycles_without_finds dependent_crashes dictionary_entries domains edges_found \

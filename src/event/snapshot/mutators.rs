@@ -1,21 +1,21 @@
-//! Foreign mutators.
+//! Statistics of foreign mutators.
 
 use serde::{Deserialize, Serialize};
 
 use super::join::{All, Join};
 
-/// What one foreign mutator did and brought.
+/// Cost and yield of one foreign mutator.
 #[derive(Clone, Debug, Default, Deserialize, Serialize)]
 pub struct MutatorStatus {
     pub name: String,
     pub calls: u64,
-    /// Seeds, crashes and hangs that it had a hand in.
+    /// Seeds, crashes and hangs to which the mutator contributed.
     pub finds: u64,
     pub time_ms: u64,
-    /// Its part of this process's run time, percent.
+    /// Percentage of this process's run time.
     pub time_percent: f64,
     pub failures: u64,
-    /// What its introspection says; only in the final snapshot.
+    /// Output of the mutator's introspection; only in the final snapshot.
     pub says: Option<String>,
 }
 
@@ -30,7 +30,7 @@ impl MutatorStatus {
     }
 }
 
-/// By place; a share of time is the mean of all workers.
+/// Joins by position; `time_percent` is the mean of all workers.
 impl Join for Vec<MutatorStatus> {
     fn join(all: &All<'_, Self>) -> Self {
         let mut found = Self::new();

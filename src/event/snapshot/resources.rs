@@ -1,4 +1,4 @@
-//! Time, memory and cores that runs take.
+//! Time, memory and cores used by runs.
 
 use serde::{Deserialize, Serialize};
 
@@ -9,16 +9,16 @@ pub struct Resources {
     pub exec_timeout_ms: u64,
     pub slowest_exec_ms: u64,
     pub peak_rss_mb: u64,
-    /// Core the fuzzer is bound to.
+    /// Core that the fuzzer is bound to.
     pub cpu: Option<usize>,
     pub shares: Shares,
-    /// Of the whole machine: threads that run or want to, in percent of its cores.
+    /// Runnable threads of the whole machine, in percent of its cores.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub load_percent: Option<f64>,
 }
 
 impl Resources {
-    /// More wants to run than there are cores, and not by chance.
+    /// Returns true if runnable threads clearly exceed the cores.
     #[must_use]
     pub fn is_overloaded(&self) -> bool {
         self.load_percent.is_some_and(|load| load > 120.0)
@@ -38,20 +38,20 @@ impl Join for Resources {
     }
 }
 
-/// Where the time of this process went, in percent.
+/// Distribution of this process's time, in percent.
 #[derive(Clone, Copy, Debug, Default, Deserialize, Serialize)]
 pub struct Shares {
     pub target: f64,
     /// See [`ffuzz_engine::executor::Spent`].
     pub hand_over: Option<f64>,
-    /// Of what would be hand-over: waiting for a core that others use.
+    /// Waiting for a core that others use; not part of `hand_over`.
     #[serde(default)]
     pub waiting: f64,
-    /// All else: making inputs, judging, writing files.
+    /// The rest: making inputs, judging, writing files.
     pub fuzzer: f64,
 }
 
-/// The mean. An execution mode in which the hand-over is not known makes it unknown for all.
+/// Joins by mean. If one worker's `hand_over` is unknown, the joined one is, too.
 impl Join for Shares {
     fn join(all: &All<'_, Self>) -> Self {
         let known = all.iter().all(|s| s.hand_over.is_some());

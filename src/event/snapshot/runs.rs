@@ -1,4 +1,4 @@
-//! Executions: how many, how fast, and in which way.
+//! Executions: number, speed and execution mode.
 
 use std::borrow::Cow;
 
@@ -9,14 +9,15 @@ use super::join::{All, Join};
 #[derive(Clone, Debug, Default, Deserialize, Serialize)]
 pub struct Runs {
     pub execs: u64,
-    /// Average over this process's run time, and over the last minute at most.
+    /// Average speed over this process's run time.
     pub execs_per_sec: f64,
+    /// Average speed over at most the last minute.
     pub execs_per_sec_last_min: f64,
-    /// AFL's words, for example `persistent shmem_testcase`, or `default`.
+    /// AFL's terms, for example `persistent shmem_testcase`, or `default`.
     pub target_mode: String,
     /// See [`ffuzz_engine::executor::TargetInfo::run_mode`].
     pub run_mode: Cow<'static, str>,
-    /// What came of snapshots, if there were any.
+    /// Snapshot statistics; None without snapshots.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub snapshot_runs: Option<SnapshotUse>,
 }
@@ -34,21 +35,23 @@ impl Join for Runs {
     }
 }
 
-/// Runs by a process that is restored after each ([`ffuzz_engine::executor::SnapshotRuns`]).
+/// Runs in a process that is restored after each run ([`ffuzz_engine::executor::SnapshotRuns`]).
 #[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
 pub struct SnapshotUse {
-    /// Of all runs, those that had to be made by fork in the end; and why, the last time or for good.
+    /// Percentage of runs that fell back to fork.
     pub by_fork_percent: f64,
+    /// Last or permanent reason for the fallback.
     pub why: Option<String>,
-    /// Memory pages, per run.
+    /// Memory pages restored per run.
     pub pages: f64,
-    /// Runs that showed something else by fork.
+    /// Runs whose result differed under fork.
     pub differences: u32,
-    /// System calls of main that are made once, and not in each run.
+    /// System calls of `main` before the snapshot, which are made only once.
     pub prologue: u32,
-    /// Of all runs, those that began behind the first messages of their input, and the mean number of these.
+    /// Percentage of runs that started after the first messages of their input.
     #[serde(default)]
     pub behind_percent: f64,
+    /// Mean number of messages that those runs skipped.
     #[serde(default)]
     pub behind_messages: f64,
 }

@@ -1,4 +1,4 @@
-//! What the stages brought, and the one at work.
+//! Yield of the stages, and the current turn.
 
 use std::borrow::Cow;
 
@@ -8,17 +8,18 @@ use super::join::{All, Join};
 use ffuzz_engine::corpus::SeedId;
 pub use ffuzz_engine::fuzzer::StageYield;
 
-/// The turn of a seed.
+/// The current turn of a seed.
 #[derive(Clone, Debug, Default, Deserialize, Serialize)]
 pub struct Turn {
     pub current: Option<SeedId>,
-    /// Stage at work, its progress (runs done, runs planned).
+    /// Current stage.
     pub stage: String,
+    /// Runs done in the current stage.
     pub stage_done: u64,
     pub stage_total: u64,
 }
 
-/// Each worker has its own.
+/// Turns differ per worker, so the joined one is empty.
 impl Join for Turn {
     fn join(_all: &All<'_, Self>) -> Self {
         Self { current: None, stage: String::new(), stage_done: 0, stage_total: 0 }
@@ -31,20 +32,22 @@ pub struct Search {
     pub dictionary_entries: u64,
     /// Finds and runs per stage, in display order (`flip1/2/4`, `arith`, `havoc`, `splice`, …).
     pub stages: Vec<StageYield>,
-    /// Trimming: bytes removed in percent, runs spent.
+    /// Bytes removed by trimming, in percent.
     pub trimmed_percent: f64,
+    /// Runs spent on trimming.
     pub trim_execs: u64,
-    /// What parts that have a share of the time have taken of it.
+    /// Time used by the parts of the search that have a time share.
     #[serde(default)]
     pub parts: Vec<PartOfTime>,
 }
 
-/// A part of a search that may take a share of the time, in percent.
+/// A part of the search with a limited share of the time, in percent.
 #[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
 pub struct PartOfTime {
     pub name: Cow<'static, str>,
     pub used: f64,
-    /// Of what the search takes: the target's and the fuzzer's time, wall time, or the target's.
+    /// Limit for `used`. The base is the target's and the fuzzer's time, wall time, or the target's time, depending on
+    /// the part.
     pub share: f64,
 }
 
@@ -61,7 +64,7 @@ impl Join for Search {
     }
 }
 
-/// The means. All workers have the same parts.
+/// Joins by mean. All workers have the same parts.
 impl Join for Vec<PartOfTime> {
     fn join(all: &All<'_, Self>) -> Self {
         let mut parts: Self = all.leading(|parts| parts);
@@ -74,7 +77,7 @@ impl Join for Vec<PartOfTime> {
     }
 }
 
-/// By name, in the order in which they appear.
+/// Joins by name, in order of appearance.
 impl Join for Vec<StageYield> {
     fn join(all: &All<'_, Self>) -> Self {
         let mut found = Self::new();

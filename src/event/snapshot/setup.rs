@@ -1,4 +1,4 @@
-//! What is fuzzed, by whom and how; hardly any of it ever changes.
+//! Setup of a campaign; almost constant.
 
 use serde::{Deserialize, Serialize};
 
@@ -7,7 +7,7 @@ use super::join::{All, Join};
 #[derive(Clone, Debug, Default, Deserialize, Serialize)]
 pub struct Setup {
     pub pid: u32,
-    /// Whether domains guide the campaign (`-p`).
+    /// True if domains guide the campaign (`-p`).
     pub guided_by_domains: bool,
     pub banner: String,
     pub instance: String,
@@ -15,7 +15,7 @@ pub struct Setup {
     pub command_line: String,
 }
 
-/// A fleet puts in its own process, name and command line.
+/// A fleet sets its own process id, name and command line.
 impl Join for Setup {
     fn join(all: &All<'_, Self>) -> Self {
         Self {
@@ -29,7 +29,7 @@ impl Join for Setup {
     }
 }
 
-/// The one that all have.
+/// The schedule that all workers share, or `mixed`.
 fn schedules(all: &All<'_, Setup>) -> String {
     let first = all.iter().next().map(|s| s.schedule.as_str()).unwrap_or_default();
     let same = all.iter().all(|s| s.schedule == first);

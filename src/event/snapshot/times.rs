@@ -1,4 +1,4 @@
-//! Clocks and cycles.
+//! Times and cycles.
 
 use serde::{Deserialize, Serialize};
 
@@ -8,12 +8,14 @@ use super::join::{All, Join};
 pub struct Times {
     pub started_at: u64,
     pub now: u64,
-    /// Milliseconds of campaign time, earlier runs included.
+    /// Campaign time in milliseconds, including earlier runs.
     pub run_time_ms: u64,
-    /// Part of it spent in calibration, on comparisons, in trimming. A calibration within the others counts twice.
+    /// Time spent in calibration; calibration within other stages counts for both.
     pub calibration_ms: u64,
+    /// Time spent on comparisons.
     #[serde(default)]
     pub comparisons_ms: u64,
+    /// Time spent in trimming.
     pub trim_ms: u64,
     pub sync_ms: u64,
 }
@@ -37,7 +39,7 @@ impl Join for Times {
 pub struct Cycles {
     pub cycles_done: u64,
     pub cycles_without_finds: u64,
-    /// Longest time without a find, seconds.
+    /// Longest time without a find, in seconds.
     pub longest_without_finds_s: u64,
 }
 

@@ -1,4 +1,4 @@
-//! The workers of a fleet, one by one.
+//! Statistics of each worker of a fleet.
 
 use std::borrow::Cow;
 
@@ -22,9 +22,9 @@ pub struct WorkerStatus {
     pub saved_crashes: u64,
     pub saved_hangs: u64,
     pub last_find_at: u64,
-    /// How often it was started again.
+    /// Number of restarts.
     pub restarts: u32,
-    /// Inputs that commands have brought to its process.
+    /// Inputs injected into the worker's process by commands.
     #[serde(default, skip_serializing_if = "Injected::is_none")]
     pub injected: Injected,
 }

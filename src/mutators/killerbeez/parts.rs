@@ -1,12 +1,12 @@
-//! Inputs of several parts, as Killerbeez writes them: a JSON array of strings with hexadecimal
-//! numbers, `["::MEM::414243", "::MEM::4445"]`.
+//! Killerbeez's format for inputs of several parts: a JSON array of strings with hexadecimal numbers,
+//! `["::MEM::414243", "::MEM::4445"]`.
 
 use ffuzz_engine::messages::Message;
 
-/// What every part begins with.
+/// Prefix of every part.
 const MARK: &str = "::MEM::";
 
-/// Whether an input is written in parts.
+/// Returns true if `input` has this format.
 pub(super) fn is_in_parts(input: &[u8]) -> bool {
     input.trim_ascii_start().strip_prefix(b"[").is_some_and(|rest| {
         let rest = rest.trim_ascii_start();
@@ -14,7 +14,7 @@ pub(super) fn is_in_parts(input: &[u8]) -> bool {
     })
 }
 
-/// Adds part number `index`.
+/// Appends part number `index`.
 pub(super) fn push(out: &mut Vec<u8>, index: usize, part: &[u8]) {
     out.extend_from_slice(if index == 0 { b"[\"" } else { b", \"" });
     out.extend_from_slice(MARK.as_bytes());
@@ -26,7 +26,7 @@ pub(super) fn push(out: &mut Vec<u8>, index: usize, part: &[u8]) {
     out.push(b'"');
 }
 
-/// The messages as parts.
+/// Converts messages to parts.
 pub(super) fn array<'a>(messages: impl Iterator<Item = Message<'a>>) -> Vec<u8> {
     let mut out = Vec::new();
     for (index, message) in messages.enumerate() {
@@ -36,7 +36,7 @@ pub(super) fn array<'a>(messages: impl Iterator<Item = Message<'a>>) -> Vec<u8> 
     out
 }
 
-/// To be called after the last part.
+/// Ends the array after the last part.
 pub(super) fn close(out: &mut Vec<u8>) {
     out.push(b']');
 }

@@ -1,4 +1,4 @@
-//! The traps of real modules, each in a module for tests (`tests/mutators/modules.c`).
+//! Pitfalls of real modules, each in a test module (`tests/mutators/modules.c`).
 
 use std::path::PathBuf;
 use std::process::Command;
@@ -44,7 +44,7 @@ fn common(ratio: f64, seed: u64) -> KillerbeezOptions {
 const SEED: SeedId = SeedId(3);
 const INPUT: &[u8] = b"input";
 
-/// A stage of at most `count` inputs; the complaint that ended it.
+/// Runs a stage of at most `count` inputs; also returns the complaint that ended it.
 fn stage_on(
     module: &mut Killerbeez,
     seed: SeedId,
@@ -89,7 +89,7 @@ fn a_stage_goes_on_where_the_last_one_ended_and_stops_for_good() {
     let mut later = modules.open("COUNTER");
     later.states_mut().unwrap().restore(&stored);
     assert_eq!(stage(&mut later, 9), [""; 0]);
-    // Another seed is another object: an exhausted one is not used again.
+    // Another seed gets a new object; an exhausted one is not reused.
     let (made, _) = stage_on(&mut later, SeedId(4), b"other", 9);
     assert_eq!(made.len(), 5);
 }
@@ -114,7 +114,7 @@ fn a_buffer_has_the_ratio_of_upstream_and_never_less_than_the_input() {
         stage(&mut grower, 1)[0].len()
     });
     assert_eq!(lengths, [5, 6, 10, 20, 1000]);
-    // One that fails if the buffer is smaller than its input.
+    // A module that fails if the buffer is smaller than its input.
     let mut counter = modules.open_with("COUNTER", None, 0.5, 1);
     assert_eq!(stage(&mut counter, 1), ["0nput"]);
 }
@@ -208,7 +208,7 @@ fn parts_are_made_one_by_one() {
     assert!(made[0].starts_with(r#"["::MEM::43","#));
 }
 
-/// Messages `a`, none, `bc` and `def`, the last of another connection.
+/// Messages `a`, empty, `bc` and `def`, the last on another connection.
 const LIST: &[u8] = b"\x01\0\0\0a\0\0\0\0\x02\0\0\0bc\x03\0\0\x01def";
 
 #[test]

@@ -1,5 +1,4 @@
-//! Which libpython is loaded: that of the Python whose modules the user has in mind, else the newest
-//! that the loader finds.
+//! Finds the libpython to load: that of the Python that the user works with, otherwise the newest known to the loader.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -7,13 +6,13 @@ use std::process::{Command, Stdio};
 use super::PythonError;
 use ffuzz_abi::python;
 
-/// The oldest Python 3.x whose stable interface has what the host needs, and the newest that is
-/// searched by name; an interpreter that was found may have a newer one.
+/// Oldest Python 3.x whose stable interface has everything that the host needs.
 pub(super) const OLDEST: u32 = 9;
+/// Newest Python 3.x searched by name; an interpreter found otherwise may be newer.
 pub(super) const NEWEST: u32 = 29;
 
-/// Prints the version, the flags of the interface, and where a library may be: as it was built, and
-/// as it was unpacked. One line each. It must run in every Python 3.
+/// Prints, one line each, the version, the ABI flags, and the library folders as built and as unpacked. Must run in
+/// every Python 3.
 const ASK: &str = "import sys, sysconfig; print('%d.%d' % sys.version_info[:2], \
                    getattr(sys, 'abiflags', ''), sysconfig.get_config_var('LIBDIR') or '', \
                    sys.base_prefix + '/lib', sep='\\n')";
@@ -24,13 +23,13 @@ struct Python {
     program: PathBuf,
     /// `3.11`
     version: String,
-    /// `t` stands for an interpreter without a global lock, `d` for one to debug Python with.
+    /// `t`: no global lock; `d`: debug build of Python.
     flags: String,
     folders: Vec<PathBuf>,
 }
 
 impl Python {
-    /// None: there is none under this name, or it is no Python 3.
+    /// Queries an interpreter. None if it does not exist or is no Python 3.
     fn ask(program: PathBuf) -> Option<Self> {
         let mut command = Command::new(&program);
         command.args(["-I", "-S", "-c", ASK]).stdin(Stdio::null()).stderr(Stdio::null());
@@ -45,7 +44,7 @@ impl Python {
         Some(Self { program, version, flags, folders })
     }
 
-    /// Its interface has no global lock: the stable interface of 3.9 is not for it.
+    /// Returns true without a global lock; the stable interface of 3.9 does not support that.
     fn is_unlocked(&self) -> bool {
         self.flags.contains('t')
     }
@@ -55,7 +54,7 @@ impl Python {
         minor.is_none_or(|minor: u32| minor < OLDEST)
     }
 
-    /// Why its library is not loaded.
+    /// Loads its library; returns the reason on failure.
     fn load(&self) -> Result<(), String> {
         let Self { version, flags, .. } = self;
         let whose = format!("{} is Python {version}{flags}", self.program.display());
@@ -74,8 +73,7 @@ impl Python {
     }
 }
 
-/// Loads a libpython and the host, if that has not happened yet. Returns what the user should know:
-/// that it is another Python than theirs.
+/// Loads a libpython and the host, once. Returns a message if the Python is not the user's.
 pub(super) fn load(virtual_env: Option<&Path>) -> Result<Option<String>, PythonError> {
     let mut reasons = Vec::new();
     let programs = [virtual_env.map(|folder| folder.join("bin/python3")), Some("python3".into())];
@@ -90,7 +88,7 @@ pub(super) fn load(virtual_env: Option<&Path>) -> Result<Option<String>, PythonE
         let name = format!("libpython3.{minor}.so.1.0");
         match python::load_libpython(Path::new(&name)) {
             Ok(()) => return host().map(|()| note(&reasons, &format!("3.{minor}"))),
-            // Most names are of no file.
+            // Most names do not exist.
             Err(reason) if reason.contains("No such file") => {}
             Err(reason) => unusable = unusable.or(Some(reason)),
         }

@@ -1,10 +1,10 @@
-//! Replaces Python modules where ffuzz is built without Python.
+//! Replaces Python modules in builds without Python.
 
 use miette::Diagnostic;
 
 use ffuzz_config::options::PythonOptions;
 
-/// There is only one.
+/// The only error: no Python support.
 #[derive(Debug, thiserror::Error, Diagnostic)]
 #[error("the Python module {module} cannot be loaded: this ffuzz was built without Python")]
 #[diagnostic(help("build ffuzz with its default features, or unset AFL_PYTHON_MODULE"))]
@@ -12,12 +12,12 @@ pub struct PythonError {
     module: String,
 }
 
-/// Never made.
+/// Never constructed.
 #[derive(Debug)]
 pub(crate) enum PythonMutator {}
 
 impl PythonMutator {
-    /// Fails.
+    /// Always fails.
     pub(crate) fn open(wanted: &PythonOptions, _: u32) -> Result<(Self, Vec<String>), PythonError> {
         Err(PythonError { module: wanted.module.clone() })
     }

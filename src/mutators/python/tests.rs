@@ -1,4 +1,4 @@
-//! Results of all kinds, and exceptions. What needs another process is in `tests/fuzzing/python.rs`.
+//! Results of all kinds, and exceptions. Tests that need another process are in `tests/fuzzing/python.rs`.
 
 use std::os::unix::fs::symlink;
 use std::sync::LazyLock;
@@ -8,7 +8,7 @@ use tempfile::TempDir;
 
 use super::*;
 
-/// A module of this source, under a name that no other test has.
+/// Opens a module with this source under a unique name.
 fn open(source: &str) -> (PythonMutator, Vec<String>) {
     try_open(source).unwrap()
 }
@@ -24,8 +24,8 @@ fn options(module: &str) -> PythonOptions {
     PythonOptions { module: module.to_owned(), virtual_env: Some(environment().to_owned()) }
 }
 
-/// A virtual environment for every Python. The interpreter looks into a folder once: all names are
-/// there before.
+/// A virtual environment for every Python. It has all module names from the start: the interpreter lists a folder only
+/// once.
 fn environment() -> &'static Path {
     static FOLDER: LazyLock<TempDir> = LazyLock::new(|| {
         let dir = tempfile::tempdir().unwrap();
@@ -52,7 +52,7 @@ fn fuzz(module: &mut PythonMutator, input: &[u8]) -> Result<(Made, Vec<u8>), Str
     Ok((made, out))
 }
 
-/// What a module brings whose `fuzz` returns this.
+/// The result of a module whose `fuzz` returns `expression`.
 fn returns(expression: &str) -> Result<(Made, Vec<u8>), String> {
     let source = format!("import array\ndef fuzz(buf, add_buf, max_size): return {expression}");
     fuzz(&mut open(&source).0, b"input")

@@ -1,4 +1,4 @@
-//! A web server for one page: enough HTTP to fetch metrics, with bounds on every request.
+//! A web server for one page: the HTTP subset needed to fetch metrics, with bounds on every request.
 
 use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -7,19 +7,19 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// Maximum number of concurrent requests; more are not answered.
+/// Maximum number of concurrent requests; excess connections get no answer.
 const MOST: usize = 8;
 /// Maximum length of a request.
 const REQUEST: usize = 8 << 10;
 /// Time limit to read and answer a request.
 const TIME: Duration = Duration::from_secs(5);
-/// Pause after a connection that could not be accepted.
+/// Pause after a failed `accept`.
 const PAUSE: Duration = Duration::from_millis(50);
 
-/// The page as it is now; None if there is none yet.
+/// Renders the current page; None before the first status.
 pub(super) type Page = Arc<dyn Fn() -> Option<String> + Send + Sync>;
 
-/// Listens until it is dropped.
+/// Serves the page until dropped.
 #[derive(Debug)]
 pub(super) struct MetricsServer {
     over: Arc<AtomicBool>,
@@ -47,7 +47,7 @@ impl MetricsServer {
 impl Drop for MetricsServer {
     fn drop(&mut self) {
         self.over.store(true, Ordering::Relaxed);
-        // The thread waits for a connection: this one wakes it.
+        // Wakes the thread, which waits for a connection.
         let _ = TcpStream::connect_timeout(&self.address, PAUSE);
     }
 }
@@ -92,7 +92,7 @@ fn answer(mut stream: TcpStream, page: &Page) -> io::Result<()> {
     Ok(())
 }
 
-/// Status and text.
+/// Returns the HTTP status and the body.
 fn respond(request: &[u8], page: &Page) -> (&'static str, String) {
     let line = request.split(|byte| *byte == b'\r').next().unwrap_or_default();
     let mut words = line.split(|byte| *byte == b' ');
@@ -108,7 +108,7 @@ fn respond(request: &[u8], page: &Page) -> (&'static str, String) {
     }
 }
 
-/// Up to the empty line.
+/// Reads up to the empty line that ends the header.
 fn read(stream: &mut TcpStream, deadline: Instant) -> io::Result<Vec<u8>> {
     let mut request = Vec::new();
     let mut buffer = [0; 1024];
@@ -152,7 +152,7 @@ mod tests {
         stream.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
         stream.write_all(request).unwrap();
         let mut text = Vec::new();
-        // A connection that was not accepted is reset.
+        // A refused connection is reset.
         let _ = stream.read_to_end(&mut text);
         String::from_utf8(text).unwrap()
     }
@@ -174,14 +174,14 @@ mod tests {
     fn who_talks_without_end_or_not_at_all_stops_nobody() {
         let server = server(Some("a 1\n"));
         assert_eq!(ask(&server, &[b'x'; 3 * REQUEST]), "");
-        // The connection before may not be counted as gone yet.
+        // The previous connection may still be counted.
         let silent: Vec<TcpStream> =
             (2..MOST).map(|_| TcpStream::connect(server.address()).unwrap()).collect();
         assert!(ask(&server, b"GET / HTTP/1.1\r\n\r\n").contains("200 OK"));
         assert_eq!(silent.len(), MOST - 2);
         let address = server.address();
         drop(server);
-        // The thread closes the port.
+        // The thread closes the port asynchronously.
         let deadline = Instant::now() + Duration::from_secs(60);
         while TcpListener::bind(address).is_err() {
             assert!(Instant::now() < deadline);

@@ -8,7 +8,7 @@ use super::{BAD, DIM, List, STRONG, fact, no_answer, window};
 use crate::format::{count, fit, short_time};
 use crate::screen::facts::Facts;
 
-/// Entries of a question.
+/// Maximum number of entries requested.
 const MOST: u64 = 100;
 
 pub(super) struct Bugs<'a> {

@@ -1,4 +1,4 @@
-//! The domains of the target: their best values, and the inputs that have them.
+//! The domains of the target: their best values and the inputs that reached them.
 
 use ratatui::style::Style;
 use ratatui::text::Line;
@@ -10,9 +10,9 @@ use crate::format::{count, fit, fit_end, short_time};
 use crate::screen::facts::{Facts, domain_names};
 use ffuzz_event::DomainStatus;
 
-/// Keys that are listed.
+/// Maximum number of keys listed.
 const MOST_KEYS: u64 = 100;
-/// Seconds for which a domain that has moved is marked.
+/// Seconds for which a moved domain is marked.
 const RECENT_S: u64 = 10;
 
 pub(super) struct Domains<'a>(pub(super) &'a Facts);
@@ -36,7 +36,7 @@ impl Domains<'_> {
         domain_names(&self.0.snapshot).nth(index).unwrap_or_default()
     }
 
-    /// The most remarkable keys of a domain.
+    /// Lists the most remarkable keys of a domain.
     fn keys(&self, index: usize, width: usize) -> Vec<Line<'static>> {
         let question = json!({"cmd": "domains", "name": self.name(index), "limit": MOST_KEYS});
         let answer = match self.0.answers.get(question) {

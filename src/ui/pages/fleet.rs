@@ -1,4 +1,4 @@
-//! The panels of several workers (`-j`): the joined numbers, and a row for each worker.
+//! The panels of a fleet (`-j`): the joined numbers and a row per worker.
 
 use ratatui::Frame;
 use ratatui::layout::{Constraint, Layout, Rect};
@@ -14,7 +14,7 @@ const MOST_DOMAINS: u16 = 6;
 const HEADER: &str =
     " worker     state    schedule      speed corpus  edges crashes  found restarts";
 
-/// Shown instead of the panels about the current seed and stage.
+/// Draws the fleet's panels, which replace those of the current seed and stage.
 pub(super) fn draw(frame: &mut Frame<'_>, area: Rect, s: &Snapshot) {
     let domains = u16::try_from(s.domains.len()).unwrap_or(u16::MAX).min(MOST_DOMAINS);
     let below = if domains == 0 { 0 } else { domains + 3 };
@@ -51,7 +51,7 @@ fn together(workers: &[WorkerStatus], runs: &Runs, corpus: &Corpus) -> Vec<Line<
     ]
 }
 
-/// The last row says how many workers do not fit.
+/// Draws the workers' panel. The last row counts the workers that do not fit.
 fn worker_panel(frame: &mut Frame<'_>, area: Rect, workers: &[WorkerStatus], now: u64) {
     let room = usize::from(area.height.saturating_sub(3));
     let shown = if workers.len() > room { room.saturating_sub(1) } else { workers.len() };

@@ -1,4 +1,4 @@
-//! What happened, the newest first.
+//! The event log, newest first.
 
 use ratatui::style::Style;
 use ratatui::text::Line;

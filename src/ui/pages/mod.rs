@@ -1,8 +1,8 @@
-//! The pages of the full screen: a heading, the names of the pages, the page itself, a last line.
+//! The pages of the full screen: heading, page names, the page itself, last line.
 //!
-//! A page is drawn from [`Facts`] and the [`View`], and from nothing else. All but the overview are a list ([`List`]) with
-//! a text for each row: beside it if the screen is wide, in its place after Enter if it is not. 80×24 is the smallest size;
-//! from 30 rows on the first panels of the overview stay above each page.
+//! A page is drawn from [`Facts`] and the [`View`] only. Every page but the overview is a list ([`List`]) with a text
+//! per row. A wide screen shows the text beside the list; a narrow one replaces the list by it after Enter. The minimum
+//! size is 80×24; from 30 rows on, the first panels of the overview stay above each page.
 
 mod bugs;
 mod domains;
@@ -34,7 +34,7 @@ const MIN_HEIGHT: u16 = 24;
 const TALL: u16 = 30;
 /// Minimum width for a list and a text side by side.
 const WIDE: u16 = 120;
-/// Width of the list then, in percent.
+/// Width of a list with a text beside it, in percent.
 const LIST_PERCENT: u16 = 55;
 
 const HEAD: Style = Style::new().fg(Color::Yellow).add_modifier(Modifier::BOLD);
@@ -53,8 +53,8 @@ trait List {
 
     fn row(&self, index: usize, width: usize) -> Line<'static>;
 
-    /// What is shown of a row beside the list, or in its place: the lines from `scroll` on that fit into `size`, columns and
-    /// rows. `is_open`: the user has asked for it, and not only moved there.
+    /// The text of a row: the lines from `scroll` on that fit into `size` (columns, rows). `is_open`: the user opened
+    /// the row, not only selected it.
     fn text(
         &self,
         index: usize,
@@ -63,11 +63,11 @@ trait List {
         is_open: bool,
     ) -> Vec<Line<'static>>;
 
-    /// Why there are no rows.
+    /// The reason why there are no rows.
     fn empty(&self) -> String;
 }
 
-/// Draws everything.
+/// Draws the whole screen.
 pub(crate) fn draw(frame: &mut Frame<'_>, facts: &Facts, view: &mut View, colors: Colors) {
     draw_all(frame, facts, view, colors);
     if colors == Colors::None {
@@ -121,7 +121,7 @@ fn draw_all(frame: &mut Frame<'_>, facts: &Facts, view: &mut View, colors: Color
     finish(frame, bottom, facts, view, colors);
 }
 
-/// The last line, and what covers the page.
+/// Draws the last line and the boxes over the page.
 fn finish(frame: &mut Frame<'_>, bottom: Rect, facts: &Facts, view: &View, colors: Colors) {
     last_line(frame, bottom, facts, view.only_watches, colors);
     if view.asks_end {
@@ -173,7 +173,7 @@ fn draw_list(frame: &mut Frame<'_>, area: Rect, list: &dyn List, view: &mut View
     }
 }
 
-/// So that the mark of the row goes to the end of the line.
+/// Pads a row to `width`, so that the selection mark spans the line.
 fn padded(row: Line<'static>, width: usize) -> Line<'static> {
     let rest = width.saturating_sub(row.width());
     let mut row = row;
@@ -184,7 +184,7 @@ fn padded(row: Line<'static>, width: usize) -> Line<'static> {
 fn draw_text(frame: &mut Frame<'_>, area: Rect, list: &dyn List, view: &mut View, cursor: Cursor) {
     let size = (usize::from(area.width), usize::from(area.height));
     let mut lines = list.text(cursor.row, size, cursor.scroll, cursor.in_text);
-    // Beyond the end: the last line stays.
+    // Clamps a scroll position beyond the end to the last line.
     let mut scroll = cursor.scroll;
     while lines.is_empty() && scroll > 0 {
         scroll = scroll.min(MOST_SCROLL) / 2;
@@ -194,10 +194,10 @@ fn draw_text(frame: &mut Frame<'_>, area: Rect, list: &dyn List, view: &mut View
     frame.render_widget(Paragraph::new(lines), area);
 }
 
-/// Lines of the longest text.
+/// Maximum number of lines of a text.
 const MOST_SCROLL: usize = 1 << 20;
 
-/// The lines of a text that are shown.
+/// The visible lines of a text.
 fn window(lines: Vec<Line<'static>>, height: usize, scroll: usize) -> Vec<Line<'static>> {
     lines.into_iter().skip(scroll).take(height).collect()
 }
@@ -209,7 +209,7 @@ fn heading(s: &Snapshot, width: u16, page: Page) -> Line<'static> {
     if s.control.paused {
         left += " [paused]";
     }
-    // The overview has the numbers in its panels.
+    // The overview shows the numbers in its panels.
     let facts = match page {
         Page::Overview => {
             left += &format!(" [{}]", setup.schedule);
@@ -247,7 +247,7 @@ fn names(page: Page) -> Line<'static> {
     Line::from_iter((1..).zip(Page::ALL).map(name))
 }
 
-/// The message or the keys, the shares of the time, and whether there are too few cores.
+/// Draws the last line: the message or the keys, the shares of the time, and a warning if cores are overcommitted.
 fn last_line(frame: &mut Frame<'_>, area: Rect, facts: &Facts, only_watches: bool, colors: Colors) {
     let resources = &facts.snapshot.resources;
     let shares = shares(&resources.shares);
@@ -274,7 +274,7 @@ fn last_line(frame: &mut Frame<'_>, area: Rect, facts: &Facts, only_watches: boo
 
 fn shares(shares: &Shares) -> String {
     let Shares { target, hand_over, waiting, fuzzer } = shares;
-    // A share that rounds to 0 is left out.
+    // A share that rounds to 0 is omitted.
     let waiting = match waiting {
         share if *share < 0.5 => String::new(),
         share => format!(" waiting {share:.0}%"),
@@ -287,7 +287,7 @@ fn shares(shares: &Shares) -> String {
     }
 }
 
-/// A box in the middle of the screen.
+/// Draws a box in the middle of the screen.
 fn over(frame: &mut Frame<'_>, title: &str, lines: Vec<Line<'static>>) {
     let area = frame.area();
     let width = lines.iter().map(Line::width).max().unwrap_or(0) + 4;
@@ -335,7 +335,7 @@ fn help(view: &View) -> Vec<Line<'static>> {
     lines
 }
 
-/// Source lines around one, which is marked, with their numbers.
+/// Source lines around `line`, numbered, with `line` marked.
 fn excerpt(facts: &Facts, file: &str, line: u32, size: (usize, usize)) -> Vec<Line<'static>> {
     let height = u32::try_from(size.1).unwrap_or(u32::MAX);
     let first = line.saturating_sub(height / 2).max(1);
@@ -348,18 +348,18 @@ fn excerpt(facts: &Facts, file: &str, line: u32, size: (usize, usize)) -> Vec<Li
     shown.collect()
 }
 
-/// Tabs as spaces: a terminal's cell holds none.
+/// Replaces tabs by spaces: a terminal cell cannot hold a tab.
 fn untabbed(text: &str) -> String {
     text.replace('\t', "    ")
 }
 
-/// `name: value` of a text.
+/// A `name: value` line of a text.
 fn fact(name: &str, value: &str, width: usize) -> Line<'static> {
     let text = fit(value, width.saturating_sub(13));
     Line::from(vec![Span::styled(format!(" {name:<11} "), DIM), Span::raw(text)])
 }
 
-/// The text while an answer is not there yet, or if there is none.
+/// The text shown while an answer is pending or after it failed.
 fn no_answer(answer: Option<&str>) -> String {
     match answer {
         None => "… the queue is run in a process of its own".into(),

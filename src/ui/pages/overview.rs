@@ -1,7 +1,7 @@
 //! The panels of AFL's status screen.
 //!
-//! Names and positions are those of AFL, which users know; the domain panel is new.
-//! A larger terminal shows more domains, and where the search is stuck.
+//! Names and positions are AFL's, which users know; the domain panel is new. A larger terminal shows more domains and
+//! blocked comparisons.
 
 use ratatui::Frame;
 use ratatui::layout::{Constraint, Layout, Rect};
@@ -18,7 +18,7 @@ use ffuzz_event::{
     Snapshot, Times, Turn,
 };
 
-/// Minimum height of the page for a domain panel across the whole width.
+/// Minimum page height for a domain panel across the whole width.
 const TALL: u16 = 27;
 /// Maximum number of foreign mutators shown.
 const MOST_MUTATORS: u16 = 3;
@@ -28,12 +28,12 @@ const YIELD_CELL: u16 = 25;
 const FIRST: u16 = 6;
 const SECOND: u16 = 4;
 
-/// Height of [`summary`].
+/// Height of [`summary`] in rows.
 pub(super) fn summary_height(s: &Snapshot) -> u16 {
     if s.workers.is_empty() { FIRST + SECOND - 1 } else { FIRST }
 }
 
-/// The first panels, which stay above other pages.
+/// Draws the first panels, which stay above other pages.
 pub(super) fn summary(frame: &mut Frame<'_>, area: Rect, s: &Snapshot) {
     let heights = [Constraint::Length(FIRST), Constraint::Length(SECOND)];
     let [first, second] = Layout::vertical(heights).spacing(-1).areas(area);
@@ -55,7 +55,7 @@ fn second_row(frame: &mut Frame<'_>, area: Rect, s: &Snapshot) {
     panel(frame, right, "map coverage", coverage(&s.coverage));
 }
 
-/// All panels.
+/// Draws all panels.
 pub(super) fn draw(frame: &mut Frame<'_>, main: Rect, s: &Snapshot) {
     if !s.workers.is_empty() {
         return fleet::draw(frame, main, s);
@@ -72,7 +72,7 @@ pub(super) fn draw(frame: &mut Frame<'_>, main: Rect, s: &Snapshot) {
     let mut heights =
         vec![Constraint::Length(FIRST), Constraint::Length(SECOND), Constraint::Length(6), fourth];
     heights.extend(below.into_iter().flatten());
-    // Neighbours share a border: each panel is one row less than it looks.
+    // Neighbours share a border, so a panel's net height is one row less.
     let areas = Layout::vertical(heights).spacing(-1).split(main);
     let [first, second, third, fourth, ref below @ ..] = *areas else { return };
     first_row(frame, first, s);
@@ -103,7 +103,7 @@ pub(super) fn draw(frame: &mut Frame<'_>, main: Rect, s: &Snapshot) {
     }
 }
 
-/// For a terminal too small for panels.
+/// The lines for a terminal too small for panels.
 pub(super) fn small(s: &Snapshot) -> Vec<Line<'static>> {
     let mut lines = vec![
         Line::raw(format!("ffuzz: terminal smaller than {MIN_WIDTH}x{MIN_HEIGHT}")),
@@ -117,7 +117,7 @@ pub(super) fn small(s: &Snapshot) -> Vec<Line<'static>> {
     lines
 }
 
-/// Two columns that share a border, the left one with `percent` of the width.
+/// Splits `area` into two columns that share a border; the left one gets `percent` of the width.
 pub(super) fn columns(area: Rect, percent: u16) -> [Rect; 2] {
     Layout::horizontal([Constraint::Percentage(percent), Constraint::Fill(1)])
         .spacing(-1)
@@ -135,7 +135,7 @@ pub(super) fn panel(frame: &mut Frame<'_>, area: Rect, title: &str, lines: Vec<L
     frame.render_widget(Paragraph::new(lines).block(block(title)), area);
 }
 
-/// `name : value`, names right-aligned as AFL has them.
+/// A `name : value` line; names are right-aligned as in AFL.
 pub(super) fn pair(name: &str, value: impl Into<String>) -> Line<'static> {
     Line::from(vec![
         Span::styled(format!("{name:>16} : "), Style::new().fg(Color::Gray)),
@@ -143,14 +143,14 @@ pub(super) fn pair(name: &str, value: impl Into<String>) -> Line<'static> {
     ])
 }
 
-/// The same, in red if `on`.
+/// As [`pair`], in red if `on`.
 fn alarm(name: &str, value: String, on: bool) -> Line<'static> {
     let line = pair(name, value);
     if on { line.patch_style(Style::new().fg(Color::LightRed)) } else { line }
 }
 
 pub(super) fn timing(times: &Times, finds: &Finds) -> Vec<Line<'static>> {
-    // A resumed campaign does not count the time in between.
+    // Campaign time excludes the time between runs.
     let run_time = times.run_time_ms / 1000;
     let since = |at: u64, never: &str| match at {
         0 => never.to_owned(),
@@ -263,8 +263,7 @@ fn geometry(corpus: &Corpus, coverage: &Coverage, runs: &Runs) -> Vec<Line<'stat
     ]
 }
 
-/// Finds and executions per stage, several to a row. When they do not all fit, stages that never
-/// ran are left out first.
+/// Draws finds and executions per stage, several to a row. Stages that never ran are omitted first if space is short.
 fn strategies(frame: &mut Frame<'_>, area: Rect, search: &Search) {
     let per_row = usize::from((area.width.saturating_sub(2) / YIELD_CELL).max(1));
     let room = per_row * usize::from(area.height.saturating_sub(2));
@@ -292,7 +291,7 @@ fn strategies(frame: &mut Frame<'_>, area: Rect, search: &Search) {
     panel(frame, area, "fuzzing strategy yields", lines);
 }
 
-/// What parts of the search have taken of their shares of the time: those that `width` has room for.
+/// The share of time used by each part of the search, as many as fit into `width`.
 fn parts(search: &Search, width: usize) -> Line<'static> {
     let (head, mut text) = (format!("{:>11} : ", "time"), String::new());
     for part in &search.parts {
@@ -316,7 +315,7 @@ fn trim(search: &Search) -> String {
     }
 }
 
-/// One row per foreign mutator.
+/// Draws one row per foreign mutator.
 fn mutator_panel(frame: &mut Frame<'_>, area: Rect, mutators: &[MutatorStatus]) {
     let lines = mutators.iter().map(|m| {
         let text = format!(
@@ -333,8 +332,8 @@ fn mutator_panel(frame: &mut Frame<'_>, area: Rect, mutators: &[MutatorStatus]) 
     panel(frame, area, "mutators: calls, finds, time, failures", lines.collect());
 }
 
-/// One row per domain: name, keys, best value with its place, last improvement. The last row says how many
-/// do not fit.
+/// Draws one row per domain: name, keys, best value with its place, last improvement. The last row counts the domains
+/// that do not fit.
 pub(super) fn domain_panel(frame: &mut Frame<'_>, area: Rect, domains: &[DomainStatus], now: u64) {
     let rows = usize::from(area.height.saturating_sub(2));
     let wide = area.width >= WIDE;
@@ -362,8 +361,8 @@ pub(super) fn domain_panel(frame: &mut Frame<'_>, area: Rect, domains: &[DomainS
     panel(frame, area, "domains: keys, best value, last moved", lines);
 }
 
-/// One row per comparison: place, edges behind it, what it always or never was, operands where they were closest. All of
-/// them, and which bytes decide them, are printed by `ffuzz-showmap --blockers`.
+/// Draws one row per comparison: place, edges behind it, the outcome that never varied, the closest operands.
+/// `ffuzz-showmap --blockers` prints all comparisons and the bytes that decide them.
 fn blocker_panel(frame: &mut Frame<'_>, area: Rect, blockers: &[BlockedComparison]) {
     let width = usize::from(area.width.saturating_sub(2));
     let lines = blockers.iter().map(|one| {
@@ -388,7 +387,7 @@ fn blocker_panel(frame: &mut Frame<'_>, area: Rect, blockers: &[BlockedCompariso
     panel(frame, area, title, lines.collect());
 }
 
-/// Minimum width of a place; less would be unreadable.
+/// Minimum width of a place; less is unreadable.
 const LEAST_PLACE: usize = 8;
 /// Minimum width for a row with all columns.
 const WIDE: u16 = 112;
@@ -409,7 +408,7 @@ fn wide_row(index: usize, d: &DomainStatus, now: u64, width: usize) -> String {
     row + &last_moved(d, now, room)
 }
 
-/// Time, value and place of the last improvement, as far as they fit whole: half a number would be wrong.
+/// Time, value and place of the last improvement. Omits parts that do not fit whole: half a number would be wrong.
 fn last_moved(d: &DomainStatus, now: u64, room: usize) -> String {
     let Some((key, value, at)) = d.last else { return "never".to_owned() };
     let ago = short_time(now.saturating_sub(at));
@@ -426,7 +425,7 @@ fn last_moved(d: &DomainStatus, now: u64, room: usize) -> String {
 fn narrow_row(index: usize, d: &DomainStatus, now: u64) -> String {
     let last = match (d.last, d.best) {
         (Some((_, _, at)), _) => short_time(now.saturating_sub(at)),
-        // A folder does not tell when.
+        // A folder holds no time of the last move.
         (None, Some(_)) => "-".to_owned(),
         (None, None) => "never".to_owned(),
     };
@@ -439,7 +438,7 @@ fn narrow_row(index: usize, d: &DomainStatus, now: u64) -> String {
     )
 }
 
-/// `2147483645 @demo.c:23`.
+/// Formats the best value as `2147483645 @demo.c:23`.
 fn best(d: &DomainStatus) -> String {
     d.best.map_or_else(|| "-".to_owned(), |(_, value)| format!("{value} @{}", best_place(d)))
 }
@@ -448,7 +447,7 @@ fn best_place(d: &DomainStatus) -> String {
     d.best.map_or_else(String::new, |(key, _)| place(key, &d.best_place))
 }
 
-/// File and line, or the number of a key that has none.
+/// File and line of a key, or its number if it has none.
 fn place(key: u32, place: &str) -> String {
     if place.is_empty() { format!("key {key:06x}") } else { place.to_owned() }
 }

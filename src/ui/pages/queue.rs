@@ -1,4 +1,4 @@
-//! The inputs of the queue, the newest first.
+//! The inputs of the queue, newest first.
 
 use std::fs;
 
@@ -9,7 +9,7 @@ use crate::format::{count, fit, short_time};
 use crate::screen::facts::{Facts, QueueEntry};
 use ffuzz_sys::file;
 
-/// Bytes of an input that are shown, at most.
+/// Maximum number of bytes shown of an input.
 const MOST_BYTES: u64 = 16 << 10;
 const BYTES_A_LINE: usize = 16;
 
@@ -28,7 +28,7 @@ impl QueueFiles<'_> {
     }
 }
 
-/// What it was made from, and how.
+/// The parents and operators of an input.
 fn origin(entry: &QueueEntry) -> String {
     let name = &entry.name;
     if let Some(orig) = &name.orig {
@@ -117,7 +117,7 @@ impl List for QueueFiles<'_> {
     }
 }
 
-/// Bytes as numbers and as letters.
+/// A hex dump line with the printable characters.
 fn dumped(at: usize, bytes: &[u8], width: usize) -> Line<'static> {
     let hex: Vec<String> = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
     let letter = |byte: &u8| if byte.is_ascii_graphic() { char::from(*byte) } else { '.' };

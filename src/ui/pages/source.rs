@@ -1,4 +1,4 @@
-//! Source files by what of them is not reached, their functions, and the lines of a function.
+//! Source files by unreached lines, their functions, and the lines of a function.
 
 use ratatui::style::Style;
 use ratatui::text::{Line, Span};
@@ -9,12 +9,12 @@ use super::{DIM, List, NEW, no_answer, untabbed};
 use crate::format::{count, fit, fit_end, percent};
 use crate::screen::facts::Facts;
 
-/// Entries of a question.
+/// Maximum number of entries requested.
 const MOST: u64 = 100;
-/// Lines above the first of a function.
+/// Number of lines shown above the first line of a function.
 const ABOVE: u64 = 3;
 
-/// All files.
+/// The list of all files.
 pub(super) struct Files<'a> {
     facts: &'a Facts,
     files: Vec<File>,
@@ -25,12 +25,13 @@ pub(super) struct Files<'a> {
 #[derive(Deserialize)]
 struct File {
     file: String,
-    /// Reached, and all.
+    /// Reached lines and all lines.
     lines: [u64; 2],
+    /// Entered functions and all functions.
     functions: [u64; 2],
 }
 
-/// The functions of a file.
+/// The list of the functions of a file.
 pub(super) struct Functions<'a> {
     facts: &'a Facts,
     file: &'a str,
@@ -38,23 +39,23 @@ pub(super) struct Functions<'a> {
     why: String,
 }
 
-/// An entry of the answer to `coverage` of a file.
+/// An entry of the answer to `coverage` with a `file`.
 #[derive(Deserialize)]
 struct Function {
     function: String,
     line: u32,
     entered: bool,
     inputs: u64,
-    /// Hit, and all.
+    /// Edges hit and all edges.
     edges: [u64; 2],
 }
 
-/// The file of a row, if it is still there.
+/// The file listed in `row`; None if the row no longer exists.
 pub(crate) fn file_in_row(facts: &Facts, row: usize) -> Option<String> {
     Files::of(facts).files.into_iter().nth(row).map(|file| file.file)
 }
 
-/// The entries of an answer that are as expected, or why there are none.
+/// The well-formed entries of an answer, and the reason if there are none.
 fn entries<T: for<'a> Deserialize<'a>>(facts: &Facts, question: Value) -> (Vec<T>, String) {
     match facts.answers.get(question) {
         Some(Ok(answer)) => {
@@ -172,7 +173,8 @@ impl List for Functions<'_> {
     }
 }
 
-/// `[line, state, text]`: the state is the number of inputs, behind `~` if it follows from other lines, or null.
+/// Formats a source line from `[line, state, text]`. `state` is the number of inputs, with a leading `~` if it was
+/// derived from other lines, or null.
 fn listed(line: &Value, width: usize) -> Option<Line<'static>> {
     let (number, text) = (line[0].as_u64()?, line[2].as_str()?);
     let state = line[1].as_str().unwrap_or_default();

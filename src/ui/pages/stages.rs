@@ -1,4 +1,4 @@
-//! What the stages of the search, its parts and foreign mutators have brought for what.
+//! The yield and cost of stages, of parts of the search and of foreign mutators.
 
 use ratatui::text::Line;
 
@@ -6,7 +6,7 @@ use super::{DIM, List, NEW, window};
 use crate::format::{count, fit, percent};
 use ffuzz_event::Snapshot;
 
-/// Runs from which on a rate is shown.
+/// Minimum number of runs for a rate.
 const FEW_RUNS: u64 = 1000;
 
 pub(super) struct Stages<'a> {
@@ -22,7 +22,7 @@ impl<'a> Stages<'a> {
         Self { s, all }
     }
 
-    /// Parts and mutators, below the stages.
+    /// Formats the rows of parts and mutators, below the stages.
     fn below(&self, index: usize) -> String {
         let (parts, mutators) = (&self.s.search.parts, &self.s.mutators);
         if let Some(part) = parts.get(index) {
@@ -64,7 +64,7 @@ impl List for Stages<'_> {
             let text = self.below(index - self.s.search.stages.len());
             return Line::styled(fit(&text, width), DIM);
         };
-        // Of few runs it would say nothing.
+        // A rate of few runs is noise.
         let rate = match stage.execs {
             ..FEW_RUNS => "-".to_owned(),
             runs => format!("{:.1}", percent(stage.finds, runs) * 10_000.0),

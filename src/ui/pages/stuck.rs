@@ -1,4 +1,4 @@
-//! Places that inputs reach and from which none goes on in some way.
+//! Places that inputs reach but where at least one outcome never occurs.
 
 use ratatui::text::Line;
 use serde::Deserialize;
@@ -9,17 +9,17 @@ use crate::format::{count, fit, fit_end};
 use crate::screen::facts::Facts;
 use ffuzz_event::BlockedComparison;
 
-/// Entries of a question.
+/// Maximum number of entries requested.
 const MOST: u64 = 60;
-/// Functions that are never entered.
+/// Maximum number of never-entered functions requested.
 const MOST_FUNCTIONS: u64 = 100;
-/// Lines of facts above the source.
+/// Number of lines with facts above the source.
 const FACTS: usize = 8;
 
 pub(super) struct StuckPlaces<'a> {
     facts: &'a Facts,
     places: Vec<BlockedComparison>,
-    /// Why there are none.
+    /// The reason why the list is empty.
     why: Option<String>,
 }
 
@@ -86,7 +86,7 @@ impl<'a> StuckPlaces<'a> {
         Self { facts, places, why }
     }
 
-    /// Functions that no input enters.
+    /// Lists the functions that no input enters.
     fn functions(&self, size: (usize, usize), is_open: bool) -> Vec<Line<'static>> {
         if !is_open {
             return vec![Line::styled(
@@ -122,7 +122,7 @@ impl<'a> StuckPlaces<'a> {
     }
 }
 
-/// The list by an analysis of the folder.
+/// Requests the list from an analysis of the folder.
 fn asked(facts: &Facts) -> (Vec<BlockedComparison>, Option<String>) {
     match facts.answers.get(json!({"cmd": "stuck", "limit": MOST})) {
         Some(Ok(answer)) => {
@@ -133,7 +133,7 @@ fn asked(facts: &Facts) -> (Vec<BlockedComparison>, Option<String>) {
     }
 }
 
-/// `png.c:77`, or the function.
+/// Formats a place as `png.c:77`, or as the function.
 fn place(it: &BlockedComparison) -> String {
     match it.file.rsplit('/').next() {
         Some(file) if !file.is_empty() => format!("{file}:{}", it.line),
@@ -141,7 +141,7 @@ fn place(it: &BlockedComparison) -> String {
     }
 }
 
-/// What decides there, as short as it can be said.
+/// The closest operands, or the outcome if they are unknown.
 fn closest(it: &BlockedComparison) -> String {
     match it.operands.as_str() {
         "" => it.outcome.clone(),
@@ -149,7 +149,7 @@ fn closest(it: &BlockedComparison) -> String {
     }
 }
 
-/// `id:000123` of a seed's path.
+/// The `id:000123` of the seed's path.
 fn seed(it: &BlockedComparison) -> String {
     let name = it.path.as_ref().and_then(|path| path.file_name()).unwrap_or_default();
     let name = name.to_string_lossy();
@@ -164,7 +164,7 @@ impl List for StuckPlaces<'_> {
     fn len(&self) -> usize {
         match (&self.why, self.places.len()) {
             (Some(_), _) => 0,
-            // One more for functions that are never entered.
+            // The extra row lists never-entered functions.
             (None, count) => count + 1,
         }
     }
@@ -177,7 +177,7 @@ impl List for StuckPlaces<'_> {
             };
             return Line::styled(text, DIM);
         };
-        // What is wider than 80 columns goes to the operands.
+        // Width beyond 80 columns goes to the operands.
         let room = 28 + width.saturating_sub(80);
         let row = format!(
             " {:>6}  {:<22}  {:<room$} {:>5}  {:<9}",

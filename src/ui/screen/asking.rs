@@ -1,5 +1,5 @@
-//! Questions about the campaign that a page has: what the engine does not know, because inputs have to be run for it.
-//! They are those of `ffuzz mcp`, see `docs/agents.md`. A thread asks, so a page shows what is known until the answer comes.
+//! Questions of pages that need runs of inputs, so that the engine cannot answer them. They are the queries of `ffuzz
+//! mcp` (`docs/agents.md`). A thread asks them; a page shows what is known until the answer arrives.
 
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -10,20 +10,21 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
-/// Answers a question (`{"cmd": "coverage"}`), in any time.
+/// Answers a query such as `{"cmd": "coverage"}`. May take any time.
 pub type Ask = Arc<dyn Fn(&Value) -> Result<Value, String> + Send + Sync>;
 
-/// An answer is not asked for again before this, and not before it has been valid for as many times what it took.
+/// Minimum age of an answer before it is requested again.
 const VALID: Duration = Duration::from_secs(5);
+/// Minimum age of such an answer, as a multiple of the time it took.
 const TIMES: u32 = 20;
-/// Answers that are kept.
+/// Maximum number of answers kept.
 const MOST: usize = 64;
 
-/// The answers that are known, by question.
+/// Known answers by question.
 #[derive(Debug, Default)]
 pub(crate) struct Answers {
     known: HashMap<String, Answered>,
-    /// What pages have asked for since the last frame.
+    /// Questions of the pages since the last frame.
     wanted: RefCell<Vec<Value>>,
     asker: Option<Asker>,
 }
@@ -35,17 +36,17 @@ struct Answered {
     took: Duration,
 }
 
-/// The thread's ends.
+/// Channel ends of the asking thread.
 #[derive(Debug)]
 struct Asker {
     questions: Sender<Value>,
     answers: Receiver<(String, Answered)>,
-    /// It works on one question at a time.
+    /// True while the thread works on a question; it handles one at a time.
     is_busy: bool,
 }
 
 impl Answers {
-    /// Starts the thread that asks. It ends with this, or after its last answer.
+    /// Starts the asking thread. It ends when this is dropped, or after its current answer.
     pub(super) fn from(ask: Ask) -> io::Result<Self> {
         let (questions, asked) = channel::<Value>();
         let (replies, answers) = channel();
@@ -65,14 +66,14 @@ impl Answers {
         Ok(Self { asker: Some(asker), ..Self::default() })
     }
 
-    /// The answer, if it is known; it is asked for, and again from time to time.
+    /// Returns the answer if known, and marks the question as wanted.
     pub(crate) fn get(&self, question: Value) -> Option<Result<&Value, &str>> {
         let known = self.known.get(&question.to_string());
         self.wanted.borrow_mut().push(question);
         known.map(|known| known.answer.as_ref().map_err(String::as_str))
     }
 
-    /// Asks for what the last frame lacked. `may_ask`: the page has been shown for a moment.
+    /// Sends an unanswered or outdated question of the last frame. `may_ask`: the page has been shown for a moment.
     pub(super) fn ask(&mut self, may_ask: bool) {
         let wanted = self.wanted.take();
         let Some(asker) = self.asker.as_mut().filter(|asker| may_ask && !asker.is_busy) else {
@@ -87,7 +88,7 @@ impl Answers {
         }
     }
 
-    /// Takes an answer in. True if there was one.
+    /// Receives an answer; returns true if one arrived.
     pub(super) fn receive(&mut self) -> bool {
         let Some(asker) = &mut self.asker else { return false };
         let Ok((question, answered)) = asker.answers.try_recv() else { return false };

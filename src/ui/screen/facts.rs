@@ -1,4 +1,4 @@
-//! What the pages show: the newest state, what happened, the queue's files, answers to questions, and source files.
+//! The data that pages show: the latest snapshot, the event log, the queue's files, answers and source files.
 
 use std::cell::RefCell;
 use std::collections::VecDeque;
@@ -12,14 +12,15 @@ use ffuzz_engine::corpus::names::{self, ParsedName};
 use ffuzz_event::{Event, Snapshot, Source};
 use ffuzz_sys::file;
 
-/// Lines of the log, at most.
+/// Maximum number of log lines.
 const MOST_LINES: usize = 5_000;
 /// Seconds for which the last line shows a message.
 const MESSAGE_S: u64 = 10;
-/// Time between two readings of the queue's folder, at least, and as many times what one takes.
+/// Minimum time between two readings of the queue's folder.
 const PAUSE: Duration = Duration::from_secs(2);
+/// Minimum time between two readings, as a multiple of the time that one takes.
 const TIMES: u32 = 50;
-/// Largest source file that is shown.
+/// Maximum size of a source file that is shown.
 const LARGEST_SOURCE: u64 = 16 << 20;
 
 #[derive(Debug, Default)]
@@ -29,13 +30,13 @@ pub(crate) struct Facts {
     pub(crate) queue: Queue,
     pub(crate) answers: Answers,
     pub(crate) sources: Sources,
-    /// The campaign lists by itself where it is stuck; else that is a question.
+    /// True if the campaign itself lists where it is stuck; otherwise pages ask for it.
     pub(crate) knows_stuck: bool,
-    /// Unix second, text.
+    /// Unix second and text.
     pub(crate) message: Option<(u64, String)>,
 }
 
-/// How much a line of the log matters.
+/// Importance of a log line.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub(crate) enum Weight {
     #[default]
@@ -49,14 +50,14 @@ pub(crate) enum Weight {
 pub(crate) struct LogLine {
     /// Milliseconds of campaign time.
     pub(crate) time: u64,
-    /// The worker that reports it; empty if there is one process.
+    /// The reporting worker; empty with a single process.
     pub(crate) who: String,
     pub(crate) weight: Weight,
     pub(crate) text: String,
 }
 
 impl Facts {
-    /// Takes an event in that is no tick.
+    /// Logs an event other than a tick.
     pub(crate) fn note(&mut self, worker: Option<&str>, event: &Event) {
         let Some((weight, text)) = described(event) else { return };
         if weight == Weight::Warning || matches!(event, Event::Notice { .. }) {
@@ -78,12 +79,12 @@ impl Facts {
         });
     }
 
-    /// Shows a message in the last line, and nowhere else.
+    /// Shows a message in the last line only.
     pub(crate) fn say(&mut self, text: &str) {
         self.message = Some((self.snapshot.times.now, text.to_owned()));
     }
 
-    /// The message of the last seconds.
+    /// The current message, unless it is older than [`MESSAGE_S`].
     pub(crate) fn message(&self) -> Option<&str> {
         let (at, text) = self.message.as_ref()?;
         (self.snapshot.times.now.saturating_sub(*at) < MESSAGE_S).then_some(text)
@@ -134,7 +135,7 @@ fn described(event: &Event) -> Option<(Weight, String)> {
     })
 }
 
-/// A find in few words: its number, and what it was made from.
+/// Shortens the file name of a find to its number and origin.
 fn short(name: &str) -> String {
     let Some(it) = names::parse(name) else { return name.to_owned() };
     let id = format!("id:{:06}", it.id);
@@ -144,12 +145,12 @@ fn short(name: &str) -> String {
     }
 }
 
-/// The files of all queues below the output folder, the oldest first.
+/// The files of all queues below the output folder, oldest first.
 #[derive(Debug, Default)]
 pub(crate) struct Queue {
     root: PathBuf,
     pub(crate) entries: Vec<QueueEntry>,
-    /// Newest change of one of the folders when they were read.
+    /// Latest modification time of the folders at the last reading.
     changed: Option<SystemTime>,
     next: Option<Instant>,
 }
@@ -167,7 +168,7 @@ impl Queue {
         Self { root, ..Self::default() }
     }
 
-    /// Reads the folders if something has changed in one, and a moment has passed.
+    /// Reads the folders again if one has changed and the minimum pause is over.
     pub(super) fn refresh(&mut self) {
         let start = Instant::now();
         if self.next.is_some_and(|next| start < next) {
@@ -191,7 +192,7 @@ impl Queue {
     }
 }
 
-/// The folders `queue` of the instances; of the shortcuts of ffuzz none.
+/// The `queue` folders of the instances, without the shortcuts that ffuzz creates.
 fn queues(root: &Path) -> Vec<PathBuf> {
     let below = fs::read_dir(root).into_iter().flatten().flatten().map(|entry| entry.path());
     let instances = std::iter::once(root.to_owned()).chain(below);
@@ -210,14 +211,14 @@ fn entries(folder: &Path) -> Vec<QueueEntry> {
     files.filter_map(entry).collect()
 }
 
-/// The source file that was shown last.
+/// Cache of the last source file shown.
 #[derive(Debug, Default)]
 pub(crate) struct Sources {
     last: RefCell<Option<(String, Vec<String>)>>,
 }
 
 impl Sources {
-    /// At most `most` lines of a file from `first` on, with their numbers; none if it cannot be read.
+    /// At most `most` lines of a file from line `first` on, with their numbers; empty if it is unreadable.
     pub(crate) fn lines(&self, path: &str, first: u32, most: usize) -> Vec<(u32, String)> {
         let mut last = self.last.borrow_mut();
         if last.as_ref().is_none_or(|(known, _)| known != path) {
@@ -231,7 +232,7 @@ impl Sources {
     }
 }
 
-/// The name of a domain in the state; of one without a name its number.
+/// Names of the domains; the number of a domain without a name.
 pub(crate) fn domain_names(snapshot: &Snapshot) -> impl Iterator<Item = String> + '_ {
     snapshot.domains.iter().enumerate().map(|(index, domain)| domain_name(index, domain))
 }

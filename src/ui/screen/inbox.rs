@@ -1,4 +1,4 @@
-//! Events on their way from the campaign to the thread of the screen. The campaign never waits for a terminal.
+//! Queue of events from the campaign to the screen's thread. The campaign never waits for a terminal.
 
 use std::collections::VecDeque;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
@@ -6,18 +6,18 @@ use std::time::Duration;
 
 use ffuzz_event::{Event, Snapshot};
 
-/// Events that wait, at most; a terminal that is stopped (Ctrl-S) takes none. The oldest are dropped.
+/// Maximum number of queued events; a stopped terminal (Ctrl-S) takes none. The oldest are dropped.
 const MOST: usize = 20_000;
 
-/// An event, and the worker that has sent it.
+/// An event and the worker that sent it.
 pub(super) type Sent = (Option<String>, Event);
 
 #[derive(Debug, Default)]
 pub(super) struct Batch {
     pub(super) events: VecDeque<Sent>,
-    /// The newest state.
+    /// The latest snapshot.
     pub(super) tick: Option<Box<Snapshot>>,
-    /// Nothing comes any more.
+    /// True if no more events will arrive.
     pub(super) is_last: bool,
 }
 
@@ -57,7 +57,7 @@ impl Inbox {
         self.changed.notify_one();
     }
 
-    /// Takes what is there; waits for something if nothing is.
+    /// Takes all queued events; waits up to `longest` if there are none.
     pub(super) fn take(&self, longest: Duration) -> Batch {
         let batch = self.lock();
         let is_empty =

@@ -1,7 +1,7 @@
-//! Keys of the terminal, as bytes and as their sequences.
+//! Keys of the terminal, from bytes and escape sequences.
 //!
-//! The terminal is opened once more, so that a read never waits: between the word that there is a key and its reading,
-//! Ctrl-Z may have given the terminal to a shell.
+//! The terminal is opened a second time so that a read never blocks: Ctrl-Z may hand it to a shell between `poll` and
+//! `read`.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -11,9 +11,9 @@ use ratatui::crossterm::event::{KeyCode, KeyModifiers};
 
 use ffuzz_sys::terminal;
 
-/// Keys that are read at once.
+/// Maximum number of bytes read at once.
 const MOST: usize = 256;
-/// Longest pause inside a sequence.
+/// Maximum pause inside an escape sequence.
 const SEQUENCE: Duration = Duration::from_millis(30);
 const ESCAPE: u8 = 0x1b;
 
@@ -23,12 +23,12 @@ pub(super) type Key = (KeyCode, KeyModifiers);
 pub(super) struct Keys(File);
 
 impl Keys {
-    /// The keys of the terminal that controls this process.
+    /// Opens the controlling terminal.
     pub(super) fn open() -> io::Result<Self> {
         terminal::open().map(Self)
     }
 
-    /// Waits for keys. An error: there are none any more, or they are another process's.
+    /// Waits up to `longest` for keys. Fails if the terminal is gone or belongs to another process.
     pub(super) fn read(&mut self, longest: Duration) -> io::Result<Vec<Key>> {
         let mut bytes = Vec::new();
         if terminal::has_input(&self.0, longest) {
@@ -75,7 +75,8 @@ fn parse(mut bytes: &[u8]) -> Vec<Key> {
     keys
 }
 
-/// What follows an escape: `[` or `O`, numbers, a letter or `~` (ECMA-48, and xterm's). None: no key that is used.
+/// Parses the rest of an escape sequence (ECMA-48 and xterm): `[` or `O`, numbers, a letter or `~`. None for unused
+/// keys.
 fn sequence(bytes: &mut &[u8]) -> Option<KeyCode> {
     let start = match bytes {
         [b'[' | b'O', rest @ ..] => rest,

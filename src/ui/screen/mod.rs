@@ -1,7 +1,7 @@
 //! The full-screen sink: plain lines until fuzzing begins, then pages, then plain lines again.
 //!
-//! The sink puts events into an inbox; a thread of its own prints the lines, draws the screen and reads the keys. So the
-//! campaign waits for no terminal, and a key has its effect at once whatever the target does.
+//! The sink puts events into an inbox. A separate thread prints the lines, draws the screen and reads the keys. So the
+//! campaign never waits for a terminal, and keys act at once whatever the target does.
 
 pub(crate) mod asking;
 pub(crate) mod facts;
@@ -24,7 +24,7 @@ pub use asking::Ask;
 use inbox::Inbox;
 use shown::Shown;
 
-/// What the user asks of the campaign at the screen.
+/// A request of the user to the campaign.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Wish {
     Pause,
@@ -32,25 +32,25 @@ pub enum Wish {
     End,
 }
 
-/// What the screen has beside events.
+/// Inputs of the screen besides events.
 pub struct Surroundings {
     /// The folder of `-o`.
     pub root: PathBuf,
-    /// Gets the output of foreign code while the screen is shown.
+    /// Receives the output of foreign code while the screen is shown.
     pub log: Option<PathBuf>,
-    /// For pages whose facts need runs of the queue.
+    /// Answers for pages that need runs of the queue.
     pub ask: Ask,
-    /// Carries out a wish.
+    /// Carries out a [`Wish`].
     pub wish: Box<dyn Fn(Wish) + Send>,
-    /// The campaign is another process's: it cannot be paused, and goes on when the screen is closed.
+    /// The campaign belongs to another process: it cannot be paused, and continues after the screen closes.
     pub only_watches: bool,
 }
 
-/// Draws on stdout.
+/// The full-screen sink; draws on stdout.
 pub(super) struct Screen {
     inbox: Arc<Inbox>,
     thread: Option<JoinHandle<()>>,
-    /// Prints if the thread could not be started, or has ended by a fault.
+    /// Prints if the thread could not start or has panicked.
     lines: Plain<std::io::Stdout>,
 }
 
@@ -66,7 +66,7 @@ impl Screen {
     /// Waits until the thread has printed everything.
     fn close(&mut self) {
         self.inbox.close();
-        // A fault has printed its message.
+        // A panic has printed its message.
         self.thread.take().into_iter().for_each(|thread| drop(thread.join()));
     }
 }
@@ -96,7 +96,7 @@ impl EventSink for Screen {
 
 impl Drop for Screen {
     fn drop(&mut self) {
-        // A campaign that ends with an error sends no `Stopped`; its warnings explain it.
+        // A campaign that fails sends no `Stopped`; its warnings explain the failure.
         self.close();
     }
 }

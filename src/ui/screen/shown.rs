@@ -1,4 +1,4 @@
-//! The thread of the screen: it owns the terminal, what is shown and what was chosen.
+//! The thread of the screen: owns the terminal, the shown data and the user's choices.
 
 use std::io::{self, Stdout, Write, stdout};
 use std::path::PathBuf;
@@ -22,22 +22,23 @@ use ffuzz_config::options::Colors;
 use ffuzz_event::{Event, EventSink, Snapshot};
 use ffuzz_sys::{stdio, terminal};
 
-/// Number of warnings that are printed again after the screen is closed.
+/// Number of warnings that are printed again after the screen closes.
 const WARNINGS_KEPT: usize = 20;
 /// Size if the terminal reports none (`AFL_FORCE_UI` without a terminal).
 const DEFAULT_SIZE: Rect = Rect { x: 0, y: 0, width: 80, height: 24 };
-/// Longest wait for keys or events.
+/// Maximum wait for keys or events.
 const LOOK: Duration = Duration::from_millis(100);
-/// Between two frames without a key.
+/// Time between two frames without a key.
 const FRAME: Duration = Duration::from_millis(500);
-/// A page that is shown for less asks no questions: the user is on the way to another.
+/// A page asks questions only after this time: the user may be passing through.
 const GLANCE: Duration = Duration::from_millis(300);
 
 pub(super) struct Shown {
-    // Dropped before `lines` is used: the guard restores the terminal.
+    // Declared before `lines`: the guard restores the terminal first.
     screen: Option<OpenScreen>,
     inbox: Arc<Inbox>,
-    /// Fuzzing has begun, or another process fuzzes: the screen is shown while this process is in the foreground.
+    /// True once fuzzing has begun or another process fuzzes. The screen is then shown while this process is in the
+    /// foreground.
     is_wanted: bool,
     lines: Plain<Stdout>,
     colors: Colors,
@@ -46,7 +47,7 @@ pub(super) struct Shown {
     facts: Facts,
     view: View,
     warnings: Vec<String>,
-    /// The page of the last frame, and since when it is shown.
+    /// The page of the last frame and the time it was first shown.
     page: (Page, Instant),
     last_frame: Instant,
     has_news: bool,
@@ -54,7 +55,7 @@ pub(super) struct Shown {
 
 struct OpenScreen {
     terminal: Terminal<CrosstermBackend<Output>>,
-    /// None if there are none to read.
+    /// None without a readable terminal.
     keys: Option<Keys>,
     size: Option<Size>,
     _guard: TerminalGuard,
@@ -65,7 +66,7 @@ impl Shown {
         let Surroundings { root, log, ask, wish, only_watches } = around;
         let facts = Facts {
             queue: Queue::of(root),
-            // Without the thread its pages stay empty.
+            // Without the thread, pages that need answers stay empty.
             answers: Answers::from(ask).unwrap_or_default(),
             ..Facts::default()
         };
@@ -87,9 +88,9 @@ impl Shown {
         }
     }
 
-    /// Until the inbox is closed.
+    /// Runs until the inbox is closed.
     pub(super) fn run(mut self) {
-        // Handlers of signals run in the main thread, and a read in the background gives an error.
+        // Signal handlers run in the main thread; a read in the background then fails instead of stopping the process.
         terminal::block_signals();
         loop {
             self.show_or_hide();
@@ -153,8 +154,8 @@ impl Shown {
         }
     }
 
-    /// Opens the screen, unless it is open or this process is in the background. After Ctrl-Z or any other stop another
-    /// process has used the terminal: everything is drawn again.
+    /// Opens the screen unless it is open or this process is in the background. After Ctrl-Z or another stop the screen
+    /// is opened again: another process has used the terminal.
     fn show_or_hide(&mut self) {
         if self.screen.is_some() && !terminal::is_intact() {
             self.screen = None;
@@ -168,7 +169,7 @@ impl Shown {
         let terminal = backend()
             .and_then(Terminal::new)
             .or_else(|_| Terminal::with_options(backend()?, fixed));
-        // Without a screen, plain lines continue; the guard is dropped here in that case.
+        // Dropping the guard returns to plain lines if the screen could not be opened.
         self.screen = terminal.ok().map(|terminal| OpenScreen {
             terminal,
             keys: Keys::open().ok(),
@@ -178,13 +179,13 @@ impl Shown {
         self.draw();
     }
 
-    /// Waits for keys, until there is one or a moment has passed. A new size is seen then, too.
+    /// Waits a moment for keys; also detects a new terminal size.
     fn read_keys(&mut self) {
         let Some(screen) = &mut self.screen else { return };
         if let Some(keys) = &mut screen.keys {
             match keys.read(LOOK) {
                 Ok(typed) => typed.into_iter().for_each(|key| self.typed(key)),
-                // Nobody types in the background; after `fg` the screen is opened again.
+                // No keys arrive in the background; after `fg` the screen is opened again.
                 Err(_) => screen.keys = None,
             }
         }
@@ -238,18 +239,18 @@ impl Shown {
         let Some(screen) = &mut self.screen else { return };
         let Self { facts, view, colors, .. } = self;
         let drawn = screen.terminal.draw(|frame| pages::draw(frame, facts, view, *colors));
-        // A terminal that has gone: plain lines go nowhere, either.
+        // The terminal is gone; plain lines are lost as well.
         if drawn.is_err() {
             self.screen = None;
         }
         let may_ask = self.page.1.elapsed() >= GLANCE;
         self.facts.answers.ask(may_ask);
-        // A page that may not ask yet is drawn again.
+        // A page that may not ask yet needs another frame.
         self.has_news = !may_ask;
         self.last_frame = Instant::now();
     }
 
-    /// Returns to plain lines, and prints the messages of the meantime.
+    /// Returns to plain lines and prints the messages kept meanwhile.
     fn hide(&mut self) {
         self.screen = None;
         self.is_wanted = false;
@@ -259,8 +260,8 @@ impl Shown {
     }
 }
 
-/// The user's terminal. A frame is written at once, and not at all after the screen was left: a signal may come at any
-/// time.
+/// The user's terminal. A frame is written as a whole, and dropped after the screen was left: a signal may arrive at
+/// any time.
 struct Output {
     to: std::fs::File,
     frame: Vec<u8>,

@@ -1,4 +1,4 @@
-//! The terminal while the full screen is shown, and its restoration, also after a panic.
+//! The alternate screen and its restoration, also after a panic.
 
 use std::fs::OpenOptions;
 use std::os::fd::AsFd;
@@ -11,14 +11,14 @@ use ffuzz_sys::terminal;
 
 static HOOK: Once = Once::new();
 
-/// Shows the alternate screen for as long as it lives.
+/// Shows the alternate screen until dropped.
 #[derive(Debug)]
 pub(super) struct TerminalGuard {
     _redirected: Option<Redirected>,
 }
 
 impl TerminalGuard {
-    /// Other output of this process goes to `log`.
+    /// Enters the alternate screen. Other output of this process goes to `log`.
     pub(super) fn enter(log: Option<&Path>) -> Self {
         HOOK.call_once(|| {
             let previous = panic::take_hook();
@@ -35,7 +35,7 @@ impl TerminalGuard {
     }
 }
 
-/// Without a log, other output disturbs the screen, which is no reason to stop.
+/// Redirects other output to `log`. None on error: the output then disturbs the screen, which is not fatal.
 fn redirect(log: &Path) -> Option<Redirected> {
     let file = OpenOptions::new().create(true).append(true).open(log).ok()?;
     Redirected::to(file.as_fd(), file.as_fd()).ok()

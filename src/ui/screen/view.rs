@@ -1,4 +1,4 @@
-//! What the user has chosen to see: the page, the row, the text of a row. Keys change it; nothing else does.
+//! The user's choices: the page, the row, the text of a row. Only keys change them.
 
 use ratatui::crossterm::event::{KeyCode, KeyModifiers};
 
@@ -17,7 +17,7 @@ pub(crate) enum Page {
 }
 
 impl Page {
-    /// In the order of their digits.
+    /// All pages, in the order of their digits.
     pub(crate) const ALL: [Self; 8] = [
         Self::Overview,
         Self::Domains,
@@ -47,10 +47,10 @@ impl Page {
     }
 }
 
-/// What a key asks of the campaign.
+/// A request of a key to the campaign or the screen.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Action {
-    /// Pause, or go on.
+    /// Pause or resume.
     Pause,
     End,
     /// List the functions of the file in this row.
@@ -58,15 +58,15 @@ pub(crate) enum Action {
     Redraw,
 }
 
-/// The place in the list of a page.
+/// A position in the list of a page.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub(crate) struct Cursor {
     pub(crate) row: usize,
-    /// First row that is shown.
+    /// First visible row.
     pub(crate) top: usize,
-    /// The row's text has the keys.
+    /// True if keys scroll the row's text.
     pub(crate) in_text: bool,
-    /// Lines of the text above the screen.
+    /// Number of text lines above the screen.
     pub(crate) scroll: usize,
 }
 
@@ -74,14 +74,15 @@ pub(crate) struct Cursor {
 pub(crate) struct View {
     pub(crate) page: Page,
     pub(crate) cursors: [Cursor; Page::ALL.len()],
-    /// The file whose functions the source page lists; none: it lists the files.
+    /// The file whose functions the source page lists; None: it lists the files.
     pub(crate) file: Option<String>,
     pub(crate) shows_help: bool,
     pub(crate) asks_end: bool,
-    /// The campaign takes no orders from here, so that an end of the screen ends nothing else.
+    /// The campaign takes no commands from here; closing the screen ends nothing else.
     pub(crate) only_watches: bool,
-    /// Rows of the list, and how many of them the last frame had room for.
+    /// Number of rows in the list.
     pub(crate) rows: usize,
+    /// Number of rows that fitted in the last frame.
     pub(crate) room: usize,
 }
 
@@ -90,7 +91,7 @@ impl View {
         &mut self.cursors[self.page as usize]
     }
 
-    /// Notes how long the list is, and moves the window so that the row is in it.
+    /// Stores the list's length and room, and scrolls to keep the selected row visible.
     pub(crate) fn fit(&mut self, rows: usize, room: usize) -> Cursor {
         (self.rows, self.room) = (rows, room);
         let cursor = self.cursor();
@@ -100,7 +101,7 @@ impl View {
         *cursor
     }
 
-    /// Changes what is shown; None: that was all.
+    /// Handles a key. None: only the view changed.
     pub(crate) fn key(&mut self, key: KeyCode, modifiers: KeyModifiers) -> Option<Action> {
         if std::mem::take(&mut self.asks_end) {
             return matches!(key, KeyCode::Char('y' | 'Y')).then_some(Action::End);
@@ -158,7 +159,7 @@ impl View {
         let (last, room) = (self.rows.saturating_sub(1), self.room.max(1));
         let cursor = self.cursor();
         let (at, last) = match cursor.in_text {
-            // The text's length is known when it is drawn.
+            // The text's length is only known when drawn.
             true => (&mut cursor.scroll, usize::MAX / 2),
             false => (&mut cursor.row, last),
         };
@@ -200,7 +201,7 @@ mod tests {
         press(&mut view, &[KeyCode::Char('3')]);
         view.fit(50, 10);
         press(&mut view, &[KeyCode::End]);
-        // Beyond the end of a list that has become shorter.
+        // A list that has become shorter clamps the row.
         assert_eq!((view.fit(5, 10).row, view.fit(0, 10).row), (4, 0));
     }
 
