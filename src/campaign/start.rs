@@ -105,7 +105,9 @@ fn open_parts(
     if executor.info().run_mode().forks_each_run() {
         affinity::wait_patiently();
     }
-    executor.take_dictionary().iter().for_each(|token| dictionary.add_auto(token));
+    for token in executor.take_dictionary() {
+        dictionary.add_auto(&token);
+    }
     if !target.ignore_auto_dictionary {
         not_loaded.extend(add_words(&mut dictionary, executor.info()));
     }
@@ -121,13 +123,11 @@ fn open_parts(
     let sidecars = start_sanitizers(&options, &mut output, &stop)?;
     let logger = start_logger(&options, &mut output, &stop, runner.info())?;
     let orders = Orders::new(control, &stop, &mut bus)?;
-    let imports = imports(&options);
     let mut campaign =
         assemble(options, Hooked { runner, mutators }, output, bus, dictionary, stop);
-    (campaign.imports, campaign.orders) = (imports, orders);
+    (campaign.imports, campaign.orders) = (imports(&campaign.options), orders);
     let Campaign { options, fuzzer, outside, state, .. } = &mut campaign;
-    outside.statistics.core = core;
-    outside.reports.triage = triage;
+    (outside.statistics.core, outside.reports.triage) = (core, triage);
     fuzzer.follow(&flow);
     sidecars.into_iter().for_each(|sidecars| fuzzer.run_beside(sidecars));
     logger.into_iter().for_each(|logger| fuzzer.log_by(logger));
