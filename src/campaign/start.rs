@@ -24,7 +24,7 @@ use crate::disk::output::earlier::Earlier;
 use crate::disk::sync::{Peers, Places};
 use crate::engine::calibrate;
 use crate::engine::domain::{self, Domain};
-use crate::engine::executor::{Executor, TargetInfo};
+use crate::engine::executor::{Executor, InputFunctions, TargetInfo};
 use crate::engine::fuzzer::admit::HANG_TIMEOUT;
 use crate::engine::fuzzer::{AdmissionOptions, Fuzzer, Plan, Sidecars};
 use crate::engine::mutate::dictionary::{Dictionary, Token};
@@ -112,12 +112,7 @@ fn open_parts(
         not_loaded.extend(add_words(&mut dictionary, executor.info()));
     }
     let (flow, damaged) = executor.info().flow();
-    for file in damaged {
-        not_loaded.push(format!(
-            "the table of the control flow of {} is damaged: its machine code is read instead",
-            file.display()
-        ));
-    }
+    not_loaded.extend(damaged.iter().map(|file| damaged_flow(file)));
     let mut bus = EventBus::default();
     for sink in sinks(&output) {
         bus.add(sink);
@@ -128,39 +123,48 @@ fn open_parts(
     let sidecars = start_sanitizers(&options, &mut output, &stop)?;
     let logger = start_logger(&options, &mut output, &stop, runner.info())?;
     let orders = Orders::new(control, &stop, &mut bus)?;
-    let imports = imports(&options);
     let mut campaign =
         assemble(options, Hooked { runner, mutators }, output, bus, dictionary, stop);
-    campaign.imports = imports;
-    campaign.orders = orders;
+    (campaign.imports, campaign.orders) = (imports(&campaign.options), orders);
     let Campaign { options, fuzzer, outside, state, .. } = &mut campaign;
-    outside.statistics.core = core;
-    outside.reports.triage = triage;
+    (outside.statistics.core, outside.reports.triage) = (core, triage);
     fuzzer.follow(&flow);
-    if let Some(sidecars) = sidecars {
-        fuzzer.run_beside(sidecars);
-    }
-    if let Some(logger) = logger {
-        fuzzer.log_by(logger);
-    }
+    sidecars.into_iter().for_each(|sidecars| fuzzer.run_beside(sidecars));
+    logger.into_iter().for_each(|logger| fuzzer.log_by(logger));
     outside.limits.arm(&outside.statistics);
-    if let Some(line) = fuzzer.target().introduction() {
-        outside.reports.note(line);
-    }
-    if functions.any() {
-        outside.reports.note(HarnessMutator::introduction(functions));
-    }
-    if abandoned > 0 {
-        let end = "they were left by a fuzzer that was killed";
-        outside
-            .reports
-            .note(format!("processes of this output folder that were ended: {abandoned}; {end}"));
-    }
-    outside.reports.report_notes(fuzzer);
+    introduce(fuzzer, &mut outside.reports, functions, abandoned);
     report_domains(options, fuzzer, &mut outside.reports);
     not_loaded.into_iter().for_each(|warning| outside.warn(warning));
     state.coverage.load(fuzzer, outside)?;
     Ok(campaign)
+}
+
+fn damaged_flow(file: &Path) -> String {
+    format!(
+        "the table of the control flow of {} is damaged: its machine code is read instead",
+        file.display()
+    )
+}
+
+/// Says what the target offers, and how many processes of an earlier fuzzer were ended.
+fn introduce(
+    fuzzer: &mut Fuzzer<Mutators>,
+    reports: &mut Reports,
+    functions: InputFunctions,
+    abandoned: usize,
+) {
+    if let Some(line) = fuzzer.target().introduction() {
+        reports.note(line);
+    }
+    if functions.any() {
+        reports.note(HarnessMutator::introduction(functions));
+    }
+    if abandoned > 0 {
+        let end = "they were left by a fuzzer that was killed";
+        reports
+            .note(format!("processes of this output folder that were ended: {abandoned}; {end}"));
+    }
+    reports.report_notes(fuzzer);
 }
 
 /// Puts the parts together.

@@ -173,77 +173,90 @@ pub(super) fn run(program: &str, mut words: Vec<OsString>) -> Result<ExitCode, F
     let Some(args) = super::parse::<Args>(program, words)? else {
         return Ok(ExitCode::SUCCESS);
     };
-    let environment = Environment::read();
-    let find = |package: &Package| {
-        let harnesses = Harnesses::find(package, &environment)?;
-        Ok::<_, Failure>(if program == FUZZ {
-            harnesses.built_as_by_cargo_fuzz()
-        } else {
-            harnesses
-        })
-    };
-    let built = |build: &BuildOptions, harness: &str| {
-        let harnesses = find(&build.package)?;
-        let program = harnesses.build_one(build, harness, &environment)?;
-        Ok::<_, Failure>((harnesses, program))
-    };
-    match args.action {
-        Action::Init { package, target } => {
-            let file = new::init(&package, &target, &environment)?;
-            super::print(&format!("{}\n", file.display()))
-        }
-        Action::Add { package, harness } => {
-            let file = new::add(&package, &harness, &environment)?;
-            super::print(&format!("{}\n", file.display()))
-        }
-        Action::Check { build, harness } => {
-            let harnesses = find(&build.package)?;
-            match harnesses.check(&build, harness.as_deref(), &environment)?.success() {
-                true => Ok(ExitCode::SUCCESS),
-                false => {
-                    Err(Failure::new("the harnesses do not compile", "see the messages above"))
+    let builder = Builder { environment: Environment::read(), by_cargo_fuzz: program == FUZZ };
+    builder.act(args.action)
+}
+
+/// Finds and builds harnesses.
+struct Builder {
+    environment: Environment,
+    /// As cargo-fuzz does.
+    by_cargo_fuzz: bool,
+}
+
+impl Builder {
+    fn find(&self, package: &Package) -> Result<Harnesses, Failure> {
+        let harnesses = Harnesses::find(package, &self.environment)?;
+        Ok(if self.by_cargo_fuzz { harnesses.built_as_by_cargo_fuzz() } else { harnesses })
+    }
+
+    fn build(&self, build: &BuildOptions, harness: &str) -> Result<(Harnesses, PathBuf), Failure> {
+        let harnesses = self.find(&build.package)?;
+        let program = harnesses.build_one(build, harness, &self.environment)?;
+        Ok((harnesses, program))
+    }
+
+    fn act(&self, action: Action) -> Result<ExitCode, Failure> {
+        match action {
+            Action::Init { package, target } => {
+                let file = new::init(&package, &target, &self.environment)?;
+                super::print(&format!("{}\n", file.display()))
+            }
+            Action::Add { package, harness } => {
+                let file = new::add(&package, &harness, &self.environment)?;
+                super::print(&format!("{}\n", file.display()))
+            }
+            Action::Check { build, harness } => {
+                let harnesses = self.find(&build.package)?;
+                match harnesses.check(&build, harness.as_deref(), &self.environment)?.success() {
+                    true => Ok(ExitCode::SUCCESS),
+                    false => {
+                        Err(Failure::new("the harnesses do not compile", "see the messages above"))
+                    }
                 }
             }
-        }
-        Action::Fmt { build, harness, input } => {
-            let (_, program) = built(&build, &harness)?;
-            print_argument(&program, &input)
-        }
-        Action::List { package } => {
-            let harnesses = find(&package)?;
-            super::print(&lines(harnesses.names.iter()))
-        }
-        Action::Build { build, harness } => {
-            let harnesses = find(&build.package)?;
-            let built = harnesses.build(&build, harness.as_deref(), &environment)?;
-            super::print(&lines(built.iter().map(|path| path.display())))
-        }
-        Action::Run { build, jobs, harness, words } => {
-            let words = Words::split(words);
-            let task = Task::of(&words, jobs)?;
-            let (harnesses, program) = built(&build, &harness)?;
-            task.exec(&harnesses, &harness, &program)
-        }
-        Action::Cmin { build, harness, words } => {
-            let (harnesses, program) = built(&build, &harness)?;
-            minimize::corpus(&harnesses, &harness, &program, &Words::split(words))
-        }
-        Action::Coverage { build, harness, folders } => {
-            let (harnesses, program) = built(&build, &harness)?;
-            coverage::run(&harnesses, &harness, &program, &folders)
-        }
-        Action::Tmin { build, harness, runs, input, options } => {
-            let words = Words::split(options);
-            if let Some(other) = words.inputs.first() {
-                let cause = format!("{} is one file too many", other.display());
-                return Err(Failure::usage(cause, "minimize one input at a time"));
+            Action::Fmt { build, harness, input } => {
+                let (_, program) = self.build(&build, &harness)?;
+                print_argument(&program, &input)
             }
-            let is_libfuzzers = words.are_libfuzzers()?;
-            let (harnesses, program) = built(&build, &harness)?;
-            let harness = (&*harness, &*program);
-            match runs.is_some() || is_libfuzzers {
-                true => artifacts::minimize(&harnesses, harness, (&input, runs), &words.options),
-                false => minimize::input(&harnesses, harness, &input, &words.options),
+            Action::List { package } => {
+                let harnesses = self.find(&package)?;
+                super::print(&lines(harnesses.names.iter()))
+            }
+            Action::Build { build, harness } => {
+                let harnesses = self.find(&build.package)?;
+                let built = harnesses.build(&build, harness.as_deref(), &self.environment)?;
+                super::print(&lines(built.iter().map(|path| path.display())))
+            }
+            Action::Run { build, jobs, harness, words } => {
+                let words = Words::split(words);
+                let task = Task::of(&words, jobs)?;
+                let (harnesses, program) = self.build(&build, &harness)?;
+                task.exec(&harnesses, &harness, &program)
+            }
+            Action::Cmin { build, harness, words } => {
+                let (harnesses, program) = self.build(&build, &harness)?;
+                minimize::corpus(&harnesses, &harness, &program, &Words::split(words))
+            }
+            Action::Coverage { build, harness, folders } => {
+                let (harnesses, program) = self.build(&build, &harness)?;
+                coverage::run(&harnesses, &harness, &program, &folders)
+            }
+            Action::Tmin { build, harness, runs, input, options } => {
+                let words = Words::split(options);
+                if let Some(other) = words.inputs.first() {
+                    let cause = format!("{} is one file too many", other.display());
+                    return Err(Failure::usage(cause, "minimize one input at a time"));
+                }
+                let is_libfuzzers = words.are_libfuzzers()?;
+                let (harnesses, program) = self.build(&build, &harness)?;
+                let harness = (&*harness, &*program);
+                match runs.is_some() || is_libfuzzers {
+                    true => {
+                        artifacts::minimize(&harnesses, harness, (&input, runs), &words.options)
+                    }
+                    false => minimize::input(&harnesses, harness, &input, &words.options),
+                }
             }
         }
     }

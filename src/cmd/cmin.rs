@@ -113,12 +113,17 @@ fn minimize(args: &Args, environment: &Environment) -> Result<(), Failure> {
     let crashes = choice.failing.len();
     choice.save(&options, &inputs)?;
     states.save()?;
+    conclude(args, kept, crashes, quiet);
+    Ok(())
+}
+
+/// Says what was saved.
+fn conclude(args: &Args, kept: usize, crashes: usize, quiet: bool) {
     if let (Some(folder), 1..) = (&args.crash_folder, crashes) {
         say(quiet, &format!("[+] {crashes} inputs crash, saved in '{}'.", folder.display()));
     }
     let folder = args.output.display();
     say(quiet, &format!("[+] Narrowed down to {kept} files, saved in '{folder}'."));
-    Ok(())
 }
 
 fn options(args: &Args, environment: &Environment) -> CminOptions {

@@ -17,7 +17,8 @@ use keeper::Keeper;
 use super::journal::WatchMark;
 use super::worker::{CHUNK, KnownTraces, Tracer};
 use super::{
-    CminError, CminOptions, Inputs, Minimization, TraceListener, is_crash, sync_all, too_large,
+    Choice, CminError, CminOptions, Inputs, Minimization, TraceListener, is_crash, sync_all,
+    too_large,
 };
 use crate::disk::inputs::{self, InputError};
 use crate::engine::domain::Domain;
@@ -74,33 +75,7 @@ pub fn watch(
     listener.begins(inputs.paths.len(), inputs.known, first_pass.workers());
     let choice = first_pass.choose(&mut *beyond)?;
     let mut keeper = Keeper::new(options, folders)?;
-    for (position, exit) in &choice.failing {
-        let input = &inputs.paths[*position];
-        if is_crash(*exit) {
-            warn_of_unreadable(keeper.save_crash(input, None), listener)?;
-        }
-        listener.fails(input, *exit);
-    }
-    let (mut saved, mut is_complete) = (Vec::new(), true);
-    for position in &choice.kept {
-        let input = &inputs.paths[*position];
-        let name = match watched.is_current(input) {
-            true => warn_of_unreadable(keeper.save(input, None), listener)?,
-            false => None,
-        };
-        match name {
-            Some(name) => {
-                listener.keeps(input, &name);
-                saved.push(*position);
-            }
-            None => is_complete = false,
-        }
-    }
-    keeper.sync()?;
-    if !is_complete {
-        // A missing or changed file may have made others look uninteresting.
-        watched.forget();
-    }
+    let saved = keep_first(&choice, &inputs, &mut keeper, &mut watched, listener)?;
     // Runs here are not repeated if a snapshot run turns out to differ.
     target.target.snapshots = false;
     let tracer = match stop.asked() {
@@ -126,6 +101,39 @@ pub fn watch(
     keeper.sync()?;
     mark.remove()?;
     Ok(keeper.saved())
+}
+
+/// Keeps the inputs that the first pass chose. Returns the positions of those that could be saved.
+fn keep_first(
+    choice: &Choice,
+    inputs: &Inputs,
+    keeper: &mut Keeper,
+    watched: &mut WatchedFolders,
+    listener: &dyn WatchListener,
+) -> Result<Vec<usize>, CminError> {
+    for (position, exit) in &choice.failing {
+        let input = &inputs.paths[*position];
+        if is_crash(*exit) {
+            warn_of_unreadable(keeper.save_crash(input, None), listener)?;
+        }
+        listener.fails(input, *exit);
+    }
+    let mut saved = Vec::new();
+    for position in &choice.kept {
+        let input = &inputs.paths[*position];
+        if watched.is_current(input)
+            && let Some(name) = warn_of_unreadable(keeper.save(input, None), listener)?
+        {
+            listener.keeps(input, &name);
+            saved.push(*position);
+        }
+    }
+    keeper.sync()?;
+    if saved.len() < choice.kept.len() {
+        // A missing or changed file may have made others look uninteresting.
+        watched.forget();
+    }
+    Ok(saved)
 }
 
 /// Turns the error of an unreadable input, for example a deleted one, into a warning.

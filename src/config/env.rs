@@ -395,10 +395,10 @@ The *tools* run a target: `showdsf`, `showmap`, `cmin` and `tmin`. What the *tar
     const COMPILE: &str = "
 ## Compile time
 
-Set these for compile and link steps alike. [Building targets](building-targets.md) describes lists, words and the
-comparison log; [domains.md](domains.md#use-domains) what `WAYPOINTS` takes. The embedded files are unpacked to
-`$XDG_CACHE_HOME/ffuzz` (or `~/.cache/ffuzz`), mode 0700; to `$TMPDIR/ffuzz-UID` if that is not writable or there is no
-home folder.
+Set these for compile and link steps alike. [Building targets](building-targets.md) describes lists,
+[comparisons.md](comparisons.md) words and the log, [domains.md](domains.md#use-domains) what `WAYPOINTS` takes. The
+embedded files are unpacked to `$XDG_CACHE_HOME/ffuzz` (or `~/.cache/ffuzz`), mode 0700; to `$TMPDIR/ffuzz-UID` if that
+is not writable or there is no home folder.
 
 | variable | whose | value | meaning |
 |---|---|---|---|

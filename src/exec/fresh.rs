@@ -205,28 +205,23 @@ impl Fresh {
             _ => self.setup.start_error(source),
         };
         let mut listener = Listener::new(PART).map_err(start_error)?;
-        let limit = self.setup.options.memory_limit;
         let pipes = match line.is_some() && self.setup.traits.greets {
             true => Some((replay::orders().map_err(start_error)?, nowhere().map_err(start_error)?)),
             false => None,
         };
-        let transcript = match self.setup.has_net() {
-            true => Some(Transcript::new().map_err(start_error)?),
-            false => None,
-        };
-        if transcript.is_some() {
-            env.push((TRANSCRIPT_ENV.into(), Some("1".into())));
-        }
+        let transcript = self.setup.has_net().then(Transcript::new);
+        let transcript = transcript.transpose().map_err(start_error)?;
+        let announced = [
+            (transcript.is_some(), TRANSCRIPT_ENV, "1".into()),
+            (options.trail.is_some(), TRAIL_ENV, TRAIL_FD.to_string()),
+            (options.recording.is_some(), RECORD_ENV, "1".into()),
+        ];
+        let announced = announced.into_iter().filter(|(is_there, ..)| *is_there);
+        env.extend(announced.map(|(_, name, value)| (name.into(), Some(value.into()))));
         let fds = pipes.iter().flat_map(|(control, status)| {
             [(control.as_fd(), CONTROL_FD), (status.as_fd(), STATUS_FD)]
         });
         let trail = options.trail.map(|trail| (trail.fd(), TRAIL_FD));
-        if trail.is_some() {
-            env.push((TRAIL_ENV.into(), Some(TRAIL_FD.to_string().into())));
-        }
-        if options.recording.is_some() {
-            env.push((RECORD_ENV.into(), Some("1".into())));
-        }
         let recorded = options.recording.iter().flat_map(|recording| recording.fds());
         let record = transcript.as_ref().map(|transcript| (transcript.fd(), TRANSCRIPT_FD));
         let start = Instant::now();
@@ -237,7 +232,7 @@ impl Fresh {
             output: listener.output(),
             fds: &fds.chain(trail).chain(record).chain(recorded).collect::<Vec<_>>(),
             // A debugger is no part of the target, and larger than most.
-            memory_limit: limit.filter(|_| options.under.is_empty()),
+            memory_limit: self.setup.options.memory_limit.filter(|_| options.under.is_empty()),
             core_limit: options.core_limit,
             guarded: false,
             traced: is_watched || line.is_some() || (options.traced && options.look.is_some()),
@@ -250,9 +245,11 @@ impl Fresh {
             .for_each(|guard| guard.watch(process.pid(), Some(self.strays.mark())));
         feed.once_started();
         let (session, is_debugged) = (process.pid(), !options.under.is_empty());
-        let is_served = pipes.is_some();
-        let deliver =
-            line.as_mut().map(|line| Inputs { line, delivery: &mut self.delivery, is_served });
+        let deliver = line.as_mut().map(|line| Inputs {
+            line,
+            delivery: &mut self.delivery,
+            is_served: pipes.is_some(),
+        });
         let (status, given_up) = wait(&mut process, &mut listener, options, deliver);
         drop(process);
         if is_debugged {
@@ -260,16 +257,21 @@ impl Fresh {
         }
         self.strays.clear();
         self.guard.iter_mut().for_each(Guard::rest);
+        let (exit, code) = self.judge(status);
+        let [stdout, stderr] = listener.into_output();
+        let session = transcript.map(|transcript| transcript.session());
+        Ok(Ended { exit, code, given_up, stdout, stderr, session, duration: start.elapsed() })
+    }
+
+    /// How a process with this wait status has ended, and its exit code. None: its time was up.
+    fn judge(&self, status: Option<i32>) -> (ExitKind, Option<u8>) {
         let is_harness = self.setup.traits.is_harness;
         let is_crash = |code| {
             self.setup.options.is_crash_code(code) || (is_harness && code == HARNESS_CRASHED)
         };
         let exit = exit_kind(status.unwrap_or_default(), status.is_none(), is_crash);
         let code = status.filter(|status| libc::WIFEXITED(*status));
-        let code = code.and_then(|status| u8::try_from(libc::WEXITSTATUS(status)).ok());
-        let [stdout, stderr] = listener.into_output();
-        let session = transcript.map(|transcript| transcript.session());
-        Ok(Ended { exit, code, given_up, stdout, stderr, session, duration: start.elapsed() })
+        (exit, code.and_then(|status| u8::try_from(libc::WEXITSTATUS(status)).ok()))
     }
 
     /// Command line and environment, and the inputs that are delivered one by one.

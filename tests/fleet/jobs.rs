@@ -258,11 +258,10 @@ fn servers_and_clients_are_targets() {
         assert!(row["edges"].as_u64() > Some(5), "{row}");
         assert!(log.contains("took 3 of 3 messages of the first seed"), "{log}");
         if name != "client" {
-            // The triage beside the campaign has the socket, too.
-            assert!(
-                row["crashes"].as_u64() > Some(0) && row["bugs"].as_u64() > Some(0),
-                "{row} {log}"
-            );
+            assert!(row["crashes"].as_u64() > Some(0), "{row} {log}");
+            // The triage has the socket, too. Beside a campaign it is slow if others use the cores: this ends it.
+            let triage = dir.ffuzz(&format!("triage -o {folder}/out")).run().expect(0);
+            assert!(triage.out.contains("[@ "), "{} {}", triage.out, triage.err);
         }
     }
 }

@@ -45,15 +45,7 @@ pub fn resolve(
     env: &Environment,
     command_line: Vec<OsString>,
 ) -> Result<(Options, Vec<String>), Failure> {
-    refuse(&args.unsupported)?;
-    if let Some((name, variable)) = env.refused() {
-        return Err(Failure::new(format!("{name}: {}", variable.meaning), format!("unset {name}")));
-    }
-    let mut warnings = env.warnings();
-    if args.mopt.is_some() {
-        warnings.push("-L (MOpt) has no effect".to_owned());
-    }
-    check_level(&args, &mut warnings)?;
+    let mut warnings = first_checks(&args, env)?;
     let Some(target) = args.command.first() else {
         return Err(Failure::usage(
             "no target given",
@@ -77,10 +69,8 @@ pub fn resolve(
         env,
         &About { command: &target.command, file: target.file.as_deref(), out: Some(&instance) },
     );
-    let rng_seed = match &args.seed {
-        Some(text) => Some(values::number("-s", text, 0, u64::MAX)?),
-        None => None,
-    };
+    let rng_seed = args.seed.as_ref().map(|text| values::number("-s", text, 0, u64::MAX));
+    let rng_seed = rng_seed.transpose()?;
     let mutation = mutation(&args, env, main_node)?;
     let (libraries, killerbeez) = mutators::mutators(&args, env)?;
     custom.libraries.extend(libraries);
@@ -101,24 +91,9 @@ pub fn resolve(
             load: args.load_coverage.as_deref().map(values::absolute).transpose()?,
             save: args.save_coverage.as_deref().map(values::absolute).transpose()?,
         },
-        seeds: SeedPolicy {
-            exit_on_issues: env.flag(&["AFL_EXIT_ON_SEED_ISSUES"]),
-            crashes_as_finds: env.flag(&["AFL_CRASHING_SEEDS_AS_NEW_CRASH"]),
-            leave_comparisons: env.flag(&["AFL_CMPLOG_ONLY_NEW"]),
-            shuffle: env.flag(&["AFL_SHUFFLE_QUEUE"]),
-            separator: args.split.as_deref().map(values::separator).transpose()?,
-            wanted: match (args.crash_mode, env.flag(&["AFL_KEEP_TIMEOUTS"])) {
-                (true, _) => Wanted::Crashing,
-                (false, true) => Wanted::GoodOrSlow,
-                (false, false) => Wanted::Good,
-            },
-        },
+        seeds: seeds(&args, env)?,
         sync: sync(&args, env)?,
-        calibration: CalibrationOptions {
-            fast: env.flag(&["AFL_CAL_FAST", "AFL_FAST_CAL"]),
-            skip_at_start: env.flag(&["AFL_NO_STARTUP_CALIBRATION"]),
-            silent_instability: env.flag(&["AFL_NO_WARN_INSTABILITY"]),
-        },
+        calibration: calibration(env),
         findings: reports::findings(env)?,
         sanitizers: sanitizers(&args, env, &mut warnings)?,
         logger: logger(&args, env)?,
@@ -133,6 +108,43 @@ pub fn resolve(
         rng_seed,
     };
     Ok((options, warnings))
+}
+
+fn calibration(env: &Environment) -> CalibrationOptions {
+    CalibrationOptions {
+        fast: env.flag(&["AFL_CAL_FAST", "AFL_FAST_CAL"]),
+        skip_at_start: env.flag(&["AFL_NO_STARTUP_CALIBRATION"]),
+        silent_instability: env.flag(&["AFL_NO_WARN_INSTABILITY"]),
+    }
+}
+
+fn seeds(args: &Args, env: &Environment) -> Result<SeedPolicy, Failure> {
+    Ok(SeedPolicy {
+        exit_on_issues: env.flag(&["AFL_EXIT_ON_SEED_ISSUES"]),
+        crashes_as_finds: env.flag(&["AFL_CRASHING_SEEDS_AS_NEW_CRASH"]),
+        leave_comparisons: env.flag(&["AFL_CMPLOG_ONLY_NEW"]),
+        shuffle: env.flag(&["AFL_SHUFFLE_QUEUE"]),
+        separator: args.split.as_deref().map(values::separator).transpose()?,
+        wanted: match (args.crash_mode, env.flag(&["AFL_KEEP_TIMEOUTS"])) {
+            (true, _) => Wanted::Crashing,
+            (false, true) => Wanted::GoodOrSlow,
+            (false, false) => Wanted::Good,
+        },
+    })
+}
+
+/// Refuses what cannot be honoured, and collects warnings, before anything is read.
+fn first_checks(args: &Args, env: &Environment) -> Result<Vec<String>, Failure> {
+    refuse(&args.unsupported)?;
+    if let Some((name, variable)) = env.refused() {
+        return Err(Failure::new(format!("{name}: {}", variable.meaning), format!("unset {name}")));
+    }
+    let mut warnings = env.warnings();
+    if args.mopt.is_some() {
+        warnings.push("-L (MOpt) has no effect".to_owned());
+    }
+    check_level(args, &mut warnings)?;
+    Ok(warnings)
 }
 
 /// Rejects options of other fuzzers and of missing features: without them, the campaign would not do what the user

@@ -16,6 +16,7 @@ use crate::cmd::tool::{self, Scratch, TargetArgs, ToolTarget};
 use crate::cmin::{
     Accepted, CminOptions, ControlFile, Earlier, Inputs, Minimization, Names, TraceListener,
 };
+use crate::config::env::Environment;
 use crate::engine::executor::ExitKind;
 use crate::sys::affinity;
 
@@ -33,16 +34,7 @@ pub(super) fn run(harness: &Path, order: &Order) -> Result<ExitCode, Failure> {
     let inputs = Inputs::to_merge(first, rest)?;
     let environment = tool::environment(true);
     let target = target(harness, order);
-    let options = CminOptions {
-        output: corpus.clone(),
-        accepted: Accepted::Passing,
-        edges_only: false,
-        keep_traces: false,
-        crash_folder: None,
-        names: Names::Own,
-        bind: !environment.flag(&["AFL_NO_AFFINITY"]),
-        settings: cmin::settings(&target, None, &environment),
-    };
+    let options = options(corpus, &target, &environment);
     eprint_line(&format!("INFO: Seed: {}", std::process::id()));
     let control = match order.text("merge_control_file") {
         "" => None,
@@ -70,14 +62,7 @@ pub(super) fn run(harness: &Path, order: &Order) -> Result<ExitCode, Failure> {
     eprint_line("MERGE-OUTER: attempt 1");
     let choice = minimization.choose(|_, trace, _| trace.clone())?;
     for (input, exit) in &choice.failing {
-        let path = &inputs.paths[*input];
-        let content = fs::read(path).map_err(|error| cannot(&error))?;
-        let kind = match exit {
-            ExitKind::Hang | ExitKind::Cut => "timeout",
-            ExitKind::Oom => "oom",
-            _ => "crash",
-        };
-        report(harness, order, kind, path, &content);
+        report_failing(harness, order, &inputs.paths[*input], *exit)?;
     }
     for input in &choice.kept {
         let saved =
@@ -96,6 +81,35 @@ pub(super) fn run(harness: &Path, order: &Order) -> Result<ExitCode, Failure> {
     ));
     choice.finish()?;
     Ok(ExitCode::SUCCESS)
+}
+
+fn options(corpus: &Path, target: &TargetArgs, environment: &Environment) -> CminOptions {
+    CminOptions {
+        output: corpus.to_owned(),
+        accepted: Accepted::Passing,
+        edges_only: false,
+        keep_traces: false,
+        crash_folder: None,
+        names: Names::Own,
+        bind: !environment.flag(&["AFL_NO_AFFINITY"]),
+        settings: cmin::settings(target, None, environment),
+    }
+}
+
+fn report_failing(
+    harness: &Path,
+    order: &Order,
+    path: &Path,
+    exit: ExitKind,
+) -> Result<(), Failure> {
+    let content = fs::read(path).map_err(|error| cannot(&error))?;
+    let kind = match exit {
+        ExitKind::Hang | ExitKind::Cut => "timeout",
+        ExitKind::Oom => "oom",
+        _ => "crash",
+    };
+    report(harness, order, kind, path, &content);
+    Ok(())
 }
 
 fn cannot(error: &io::Error) -> Failure {

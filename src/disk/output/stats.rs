@@ -3,6 +3,8 @@
 //! [`fuzzer_stats`] is pure; [`StatsFile`] decides when it is written. Readers source the file as
 //! shell text and depend on the padding to 18 columns, so both are kept in additional keys, too.
 
+mod values;
+
 use std::collections::BTreeMap;
 use std::fmt::{Display, Write as _};
 use std::io;
@@ -10,11 +12,12 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+pub use values::snapshot;
+
 use super::{OutputError, replace_file};
-use ffuzz_engine::corpus::SeedId;
 use ffuzz_event::{
     Corpus, Coverage, Cycles, DomainStatus, Event, EventSink, Finds, MutatorStatus, PartOfTime,
-    Resources, Runs, Search, Setup, Shares, Snapshot, SnapshotUse, Times, Turn,
+    Resources, Runs, Search, Shares, Snapshot, SnapshotUse, Times, Turn,
 };
 use ffuzz_sys::{file, underway};
 
@@ -24,8 +27,6 @@ const VERSION: &str = concat!("ffuzz-", env!("CARGO_PKG_VERSION"));
 const MAP_UNIT: usize = 64;
 /// Maximum size read, bytes; more than any fuzzer writes.
 const LARGEST: u64 = 16 << 20;
-/// Maximum number of domains or mutators read.
-const MOST_PARTS: u64 = 4096;
 
 /// The content of `fuzzer_stats`.
 #[must_use]
@@ -75,156 +76,6 @@ pub fn parse(text: &str) -> BTreeMap<String, String> {
     let clean = |text: &str| text.trim().replace(char::is_control, "_");
     let lines = text.lines().filter_map(|line| line.split_once(':'));
     lines.map(|(name, value)| (clean(name), clean(value))).collect()
-}
-
-/// Converts values from [`parse`] to a snapshot, as far as the file has them; also for other fuzzers.
-#[must_use]
-pub fn snapshot(values: &BTreeMap<String, String>) -> Snapshot {
-    let text = |name: &str| values.get(name).map_or("", String::as_str);
-    let fraction = |name: &str| text(name).trim_end_matches('%').parse::<f64>().unwrap_or(0.0);
-    let number = |name: &str| text(name).parse::<u64>().unwrap_or(0);
-    let small = |name: &str| u32::try_from(number(name)).unwrap_or(u32::MAX);
-    let there = |name: &str| values.contains_key(name);
-    let fuzzing = Times {
-        started_at: number("start_time"),
-        now: number("last_update"),
-        run_time_ms: number("run_time") * 1000,
-        calibration_ms: number("calibration_time") * 1000,
-        comparisons_ms: number("cmplog_time") * 1000,
-        trim_ms: number("trim_time") * 1000,
-        sync_ms: number("sync_time") * 1000,
-    };
-    let snapshot_runs = there("snapshot_pages").then(|| SnapshotUse {
-        by_fork_percent: fraction("snapshot_by_fork"),
-        why: values.get("snapshot_why").cloned(),
-        pages: fraction("snapshot_pages"),
-        differences: small("snapshot_differs"),
-        prologue: small("snapshot_prologue"),
-        behind_percent: fraction("net_behind_share"),
-        behind_messages: fraction("net_snapshot_behind"),
-    });
-    let id = |name: &str| there(name).then(|| SeedId(small(name)));
-    let part = |(key, value): (&String, &String)| {
-        let (used, share) = value.split_once("% of ")?;
-        Some(PartOfTime {
-            name: key.strip_prefix("part_")?.to_owned().into(),
-            used: used.parse().ok()?,
-            share: share.trim_end_matches('%').parse().ok()?,
-        })
-    };
-    Snapshot {
-        times: fuzzing,
-        cycles: Cycles {
-            cycles_done: number("cycles_done"),
-            cycles_without_finds: number("cycles_wo_finds"),
-            longest_without_finds_s: number("time_wo_finds"),
-        },
-        runs: Runs {
-            execs: number("execs_done"),
-            execs_per_sec: fraction("execs_per_sec"),
-            execs_per_sec_last_min: fraction("execs_ps_last_min"),
-            target_mode: text("target_mode").to_owned(),
-            run_mode: text("run_mode").to_owned().into(),
-            snapshot_runs,
-        },
-        resources: Resources {
-            exec_timeout_ms: number("exec_timeout"),
-            slowest_exec_ms: number("slowest_exec_ms"),
-            peak_rss_mb: number("peak_rss_mb"),
-            cpu: text("cpu_affinity").parse().ok(),
-            shares: Shares {
-                target: fraction("time_in_target"),
-                hand_over: there("time_in_handover").then(|| fraction("time_in_handover")),
-                waiting: fraction("time_waiting"),
-                fuzzer: fraction("time_in_fuzzer"),
-            },
-            load_percent: None,
-        },
-        corpus: Corpus {
-            corpus_count: number("corpus_count"),
-            corpus_favored: number("corpus_favored"),
-            corpus_found: number("corpus_found"),
-            corpus_imported: number("corpus_imported"),
-            corpus_variable: number("corpus_variable"),
-            max_depth: small("max_depth"),
-            pending_favored: number("pending_favs"),
-            pending_total: number("pending_total"),
-        },
-        coverage: Coverage {
-            stability: fraction("stability"),
-            edges_found: number("edges_found"),
-            map_size: number("total_edges"),
-            unstable_edges: number("var_byte_count"),
-            ..Coverage::default()
-        },
-        finds: Finds {
-            saved_crashes: number("saved_crashes"),
-            total_crashes: number("saved_crashes"),
-            saved_hangs: number("saved_hangs"),
-            total_timeouts: number("total_tmout"),
-            bugs: there("saved_bugs").then(|| number("saved_bugs")),
-            cut_runs: number("cut_runs"),
-            lost_runs: number("lost_runs"),
-            sanitizer_runs: number("sanitizer_execs"),
-            sanitizer_crashes: number("sanitizer_crashes"),
-            last_find_at: number("last_find"),
-            last_crash_at: number("last_crash"),
-            last_hang_at: number("last_hang"),
-            execs_since_crash: number("execs_since_crash"),
-            ..Finds::default()
-        },
-        turn: Turn { current: id("cur_item"), ..Turn::default() },
-        search: Search {
-            havoc_expansion: small("havoc_expansion"),
-            dictionary_entries: number("auto_dict_entries"),
-            parts: values.iter().filter_map(part).collect(),
-            ..Search::default()
-        },
-        setup: Setup {
-            pid: small("fuzzer_pid"),
-            guided_by_domains: number("dsf_guided") > 0,
-            banner: text("afl_banner").to_owned(),
-            command_line: text("command_line").to_owned(),
-            ..Setup::default()
-        },
-        domains: (0..number("dsf_domains").min(MOST_PARTS))
-            .map(|index| domain(values, index))
-            .collect(),
-        mutators: (0..number("mutators").min(MOST_PARTS))
-            .map(|index| mutator(values, index))
-            .collect(),
-        ..Snapshot::default()
-    }
-}
-
-fn domain(values: &BTreeMap<String, String>, index: u64) -> DomainStatus {
-    let text = |name: &str| values.get(&format!("dsf{index}_{name}")).map_or("", String::as_str);
-    let number = |name: &str| text(name).parse().ok();
-    let keys = number("keys").unwrap_or(0);
-    DomainStatus {
-        name: text("name").to_owned(),
-        reducer: text("reducer").to_owned().into(),
-        keys,
-        best: number("best_key").zip(number("best")).filter(|_| keys > 0),
-        best_place: text("best_place").to_owned(),
-        waypoints: text("waypoints").parse().unwrap_or(0),
-        ..DomainStatus::default()
-    }
-}
-
-fn mutator(values: &BTreeMap<String, String>, index: u64) -> MutatorStatus {
-    let text = |name: &str| values.get(&format!("mutator{index}_{name}"));
-    let number = |name: &str| text(name).and_then(|text| text.parse().ok()).unwrap_or(0);
-    let time = text("time").and_then(|time| time.trim_end_matches('%').parse().ok());
-    MutatorStatus {
-        name: text("name").cloned().unwrap_or_default(),
-        calls: number("calls"),
-        finds: number("finds"),
-        time_percent: time.unwrap_or(0.0),
-        failures: number("failures"),
-        says: text("says").cloned(),
-        ..MutatorStatus::default()
-    }
 }
 
 #[derive(Default)]
@@ -501,8 +352,10 @@ impl EventSink for StatsFile {
 
 #[cfg(test)]
 mod tests {
+    use super::values::MOST_PARTS;
     use super::*;
-    use ffuzz_event::StopReason;
+    use ffuzz_engine::corpus::SeedId;
+    use ffuzz_event::{Setup, StopReason};
 
     fn sample() -> Snapshot {
         Snapshot {

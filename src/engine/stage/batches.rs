@@ -13,6 +13,7 @@ use crate::mutate::buffer::Buffer;
 use crate::mutate::donors::{DonorPool, Donors};
 use crate::mutate::foreign::Made;
 use crate::mutate::{self, Candidate, Rng, is_text};
+use crate::options::MutationOptions;
 use crate::schedule::bandit::Bandit;
 
 /// Timeouts in a row after which a seed's turn ends; AFL's number.
@@ -79,6 +80,26 @@ impl Batches {
             _ => Resizing::Leaves,
         }
     }
+
+    /// Notes what a batch that was made in these ways has cost and found.
+    fn note_way(
+        &mut self,
+        unit: Option<TextUnit>,
+        resizing: Option<Resizing>,
+        cost: f64,
+        finds: u64,
+    ) {
+        unit.into_iter().for_each(|unit| self.text_units.note(unit as usize, cost, finds));
+        resizing.into_iter().for_each(|way| self.resizing.note(way as usize, cost, finds));
+    }
+
+    /// Notes what a batch without repairs has cost and found, and draws whether it is to be repaired as well.
+    fn draws_repair(&mut self, rng: &mut Rng, cost: f64, finds: u64) -> bool {
+        self.repairing.note(Tactic::Leave as usize, cost, finds);
+        // Drawn twice, because a repair costs several runs: a quarter of the effort as long as neither pays.
+        let mut draw = || self.repairing.draw(rng, |_| true);
+        [draw(), draw()] == [Some(Tactic::Repair as usize); 2]
+    }
 }
 
 /// Runs what the producer makes of the turn's seed, to its end or to that of the turn.
@@ -113,6 +134,11 @@ fn are_text(input: &[u8]) -> bool {
     bodies.peek().is_some() && bodies.all(is_text)
 }
 
+fn is_mutated_as_text(options: &MutationOptions, input: &[u8]) -> bool {
+    let seems_text = || if options.messages { are_text(input) } else { is_text(input) };
+    options.text.unwrap_or_else(seems_text)
+}
+
 fn run_candidates<D: Door>(
     turn: &mut Turn<'_, D>,
     beginning: Option<&Beginning>,
@@ -127,9 +153,7 @@ fn run_candidates<D: Door>(
     let has_fields = turn.shared.logs.have_fields(&fuzzer.corpus, id);
     let climbs_at_start = fuzzer.scheduler.climbs(id);
     let mut reference = None;
-    let is_list = fuzzer.mutation.messages;
-    let seems_text = || if is_list { are_text(&input) } else { is_text(&input) };
-    let text = fuzzer.mutation.text.unwrap_or_else(seems_text);
+    let text = is_mutated_as_text(&fuzzer.mutation, &input);
     let (mut timeouts, mut waiting) = (0, Waiting::default());
     let before = fuzzer.target().spent().whole();
     turn.shared.batches.donors.next_seed();
@@ -160,19 +184,9 @@ fn run_candidates<D: Door>(
         let outcome = door.run_batch(&batch[..made], wanted);
         let (fuzzer, batches) = (door.fuzzer_mut(), &mut turn.shared.batches);
         let (cost, finds) = (fuzzer.cost_since(effort), fuzzer.progress.found - found);
-        if let Some(unit) = unit {
-            batches.text_units.note(unit as usize, cost, finds);
-        }
-        if let Some(resizing) = resizing {
-            batches.resizing.note(resizing as usize, cost, finds);
-        }
-        if has_fields {
-            batches.repairing.note(Tactic::Leave as usize, cost, finds);
-            // Drawn twice, because a repair costs several runs: a quarter of the effort as long as neither pays.
-            let mut draw = || batches.repairing.draw(&mut fuzzer.rng, |_| true);
-            if [draw(), draw()] == [Some(Tactic::Repair as usize); 2] {
-                waiting.add(&batch[..made]);
-            }
+        batches.note_way(unit, resizing, cost, finds);
+        if has_fields && batches.draws_repair(&mut fuzzer.rng, cost, finds) {
+            waiting.add(&batch[..made]);
         }
         note_stage(&mut fuzzer.progress, name, stage.progress(spent), &batch[..made]);
         batches.batch = batch;
@@ -185,8 +199,8 @@ fn run_candidates<D: Door>(
             stage.extend();
         }
         let over = door.between_batches()?;
-        let climbs = |door: &D| door.fuzzer().scheduler.climbs(id);
-        let superseded = outcome.found && climbs_at_start && !climbs(door);
+        let climbs = door.fuzzer().scheduler.climbs(id);
+        let superseded = outcome.found && climbs_at_start && !climbs;
         if superseded || timeouts > MAX_TIMEOUTS || over {
             return Ok(StageEnd::TurnOver);
         }

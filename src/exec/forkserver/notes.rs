@@ -65,7 +65,7 @@ impl ForkServer {
 
     fn counters(&self) -> Option<(ModeNote, String)> {
         let text = "the target's linker did not place its counters on pages of their own: they are copied \
-                    after each run; use ld, lld or mold";
+                    after each run; use ld or lld";
         let copied = self.session.maps.channel().is_some_and(|channel| channel.counters_are_copied);
         copied.then(|| (ModeNote::CopiedCounters, text.into()))
     }

@@ -4,6 +4,7 @@ use std::time::Instant;
 
 use super::delay::Delay;
 use super::patience::{LOOK, Patience};
+use super::soft::SoftLimit;
 use super::{ForkServer, GRACE, NoRun};
 use crate::cmplog::AflLog;
 use crate::delivery::Feed;
@@ -14,6 +15,18 @@ use ffuzz_sys::wire::NoWord;
 
 /// Number of looks at a run until its limit, if that allows for a busy machine.
 const DELAY_LOOKS: u32 = 2;
+
+/// Why a wait for the end of a run is over.
+#[derive(Clone, Copy)]
+enum WaitEnd {
+    /// It has ended with this wait status.
+    Status(u32),
+    TimeUp,
+    /// It computes for much longer than others.
+    Cut,
+    /// The campaign ends.
+    Left,
+}
 
 impl ForkServer {
     pub(super) fn run_by_pipes(&mut self, feed: Feed<'_>) -> Result<RunEnd, NoRun> {
@@ -57,57 +70,62 @@ impl ForkServer {
         alarm.clear();
         feed.once_started();
         let began = Instant::now();
-        let mut soft = self.soft_limit().filter(|_| is_ready);
-        let limit = self.settings.timeout;
-        let (mut cut, mut is_left) = (false, false);
-        let mut delay = Delay::new(&self.settings);
-        let word = loop {
-            let left = limit.saturating_sub(began.elapsed());
-            let left = if self.settings.allow_for_load { limit / DELAY_LOOKS } else { left };
-            alarm.set(Instant::now(), soft.map_or(left, |soft| soft.interval().min(left)));
-            match self.session.status.read_until(alarm) {
-                Err(NoWord::Timeout) if !delay.allows(pid, began.elapsed(), limit) => {
-                    break Err(NoWord::Timeout);
-                }
-                Err(NoWord::Timeout) if self.setup.leave.is_asked() => {
-                    is_left = true;
-                    break Err(NoWord::Timeout);
-                }
-                Err(NoWord::Timeout) => {
-                    cut = soft.as_mut().is_some_and(|soft| soft.is_over(self.child));
-                    if cut {
-                        break Err(NoWord::Timeout);
-                    }
-                }
-                word => break word,
-            }
-        };
-        let status = match word {
-            Ok(status) => status,
-            Err(NoWord::Timeout) => {
+        let soft = self.soft_limit().filter(|_| is_ready);
+        let end = self.wait_for_end(alarm, pid, began, soft)?;
+        let status = match end {
+            WaitEnd::Status(status) => status,
+            WaitEnd::TimeUp | WaitEnd::Cut | WaitEnd::Left => {
                 alarm.clear();
                 self.killed = true;
-                let status = self.end_child()?;
-                if is_left {
-                    self.note_end(status.cast_signed());
-                    return Err(TargetError::Interrupted.into());
-                }
-                status
+                self.end_child()?
             }
-            Err(_) => return Err(self.lost()),
         }
         .cast_signed();
+        if matches!(end, WaitEnd::Left) {
+            self.note_end(status);
+            return Err(TargetError::Interrupted.into());
+        }
         let duration = start.elapsed();
         self.note_end(status);
         self.note_child(duration);
         self.execs += 1;
         self.spent.add(duration, None);
         let exit = match exit_kind(status, self.killed, |code| self.is_crash_code(code)) {
-            ExitKind::Hang if cut => ExitKind::Cut,
+            ExitKind::Hang if matches!(end, WaitEnd::Cut) => ExitKind::Cut,
             exit => exit,
         };
         self.session.maps.collect(exit == ExitKind::Ok);
         Ok(RunEnd { exit, duration })
+    }
+
+    /// Waits until the child `pid`, whose run began at `began`, has ended or is to be ended.
+    fn wait_for_end(
+        &mut self,
+        alarm: &Alarm,
+        pid: i32,
+        began: Instant,
+        mut soft: Option<SoftLimit>,
+    ) -> Result<WaitEnd, NoRun> {
+        let limit = self.settings.timeout;
+        let mut delay = Delay::new(&self.settings);
+        loop {
+            let left = limit.saturating_sub(began.elapsed());
+            let left = if self.settings.allow_for_load { limit / DELAY_LOOKS } else { left };
+            alarm.set(Instant::now(), soft.map_or(left, |soft| soft.interval().min(left)));
+            match self.session.status.read_until(alarm) {
+                Err(NoWord::Timeout) if !delay.allows(pid, began.elapsed(), limit) => {
+                    return Ok(WaitEnd::TimeUp);
+                }
+                Err(NoWord::Timeout) if self.setup.leave.is_asked() => return Ok(WaitEnd::Left),
+                Err(NoWord::Timeout) => {
+                    if soft.as_mut().is_some_and(|soft| soft.is_over(self.child)) {
+                        return Ok(WaitEnd::Cut);
+                    }
+                }
+                Ok(status) => return Ok(WaitEnd::Status(status)),
+                Err(_) => return Err(self.lost()),
+            }
+        }
     }
 
     fn note_end(&mut self, status: i32) {

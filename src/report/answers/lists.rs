@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use super::tools::Given;
 use super::{Analyst, Session, USUAL, part};
 use crate::assemble;
-use crate::data::{Function, LineRun, Reach, Reason, SourceFile, Stacks, Totals};
+use crate::data::{Function, LineRun, Reach, Reason, Report, SourceFile, Stacks, Totals};
 use crate::survey::StuckPlace;
 use crate::texts;
 
@@ -35,29 +35,7 @@ impl Analyst {
         let may_write = self.may_write();
         let mut next = Vec::new();
         match self.session() {
-            Ok(session) => {
-                let source = session.source().totals;
-                report.totals.lines = [source.reached as u64, source.lines as u64];
-                report.totals.functions = [source.entered as u64, source.functions as u64];
-                if source.lines == 0 {
-                    next.push(
-                        "build the target with ffuzz-cc, or with -g: no line of it is known".into(),
-                    );
-                }
-                report.totals.stuck = session.survey.frontier().forks().len() as u64;
-                report.verdict = assemble::verdict(&report);
-                let unentered = session.survey.never_entered(session.target.info());
-                let all: u32 = unentered.iter().map(|it| it.counters).sum();
-                let harness = unentered.iter().filter(|it| it.reason == Reason::Harness);
-                let harness: u32 = harness.map(|it| it.counters).sum();
-                if harness > 0 && harness * 100 > all * HARNESS {
-                    next.push(format!(
-                        "extend the harness: {harness} of {all} edges in functions that are never entered are in some that \
-                         nothing reached calls (never_entered)"
-                    ));
-                }
-                next.push("look at `stuck`, and write inputs that pass those places".into());
-            }
+            Ok(session) => session.add_to(&mut report, &mut next),
             Err(error) => next.push(format!("make the target run: {error}")),
         }
         if !report.bugs.is_empty() {
@@ -250,6 +228,29 @@ impl Analyst {
 }
 
 impl Session {
+    /// Adds what runs of the queue show, and what may be done next.
+    fn add_to(&mut self, report: &mut Report, next: &mut Vec<String>) {
+        let source = self.source().totals;
+        report.totals.lines = [source.reached as u64, source.lines as u64];
+        report.totals.functions = [source.entered as u64, source.functions as u64];
+        if source.lines == 0 {
+            next.push("build the target with ffuzz-cc, or with -g: no line of it is known".into());
+        }
+        report.totals.stuck = self.survey.frontier().forks().len() as u64;
+        report.verdict = assemble::verdict(report);
+        let unentered = self.survey.never_entered(self.target.info());
+        let all: u32 = unentered.iter().map(|it| it.counters).sum();
+        let harness = unentered.iter().filter(|it| it.reason == Reason::Harness);
+        let harness: u32 = harness.map(|it| it.counters).sum();
+        if harness > 0 && harness * 100 > all * HARNESS {
+            next.push(format!(
+                "extend the harness: {harness} of {all} edges in functions that are never entered are in some that \
+                 nothing reached calls (never_entered)"
+            ));
+        }
+        next.push("look at `stuck`, and write inputs that pass those places".into());
+    }
+
     pub(super) fn place(&mut self, id: &str) -> Result<StuckPlace, String> {
         let found = self.places()?.iter().find(|one| one.place.id == id).cloned();
         found.ok_or_else(|| format!("no stuck place has the id {id}: it may be passed by now"))
