@@ -36,7 +36,6 @@ pub struct Follow {
     root: PathBuf,
     instances: BTreeMap<PathBuf, Known>,
     report: Cached<Option<u64>>,
-    is_first: bool,
     next: Instant,
 }
 
@@ -82,13 +81,7 @@ impl Follow {
     /// `root`: the folder of the fuzzer's `-o`, or that of an instance.
     #[must_use]
     pub fn new(root: PathBuf) -> Self {
-        Self {
-            root,
-            instances: BTreeMap::new(),
-            report: Cached::default(),
-            is_first: true,
-            next: Instant::now(),
-        }
+        Self { root, instances: BTreeMap::new(), report: Cached::default(), next: Instant::now() }
     }
 
     /// Time until the folder is worth another reading.
@@ -107,9 +100,10 @@ impl Follow {
         let mut events = Vec::new();
         let mut snapshots = Vec::new();
         for instance in &found {
+            let is_first = !self.instances.contains_key(&instance.folder);
             let known = self.instances.entry(instance.folder.clone()).or_default();
             let worker = (found.len() > 1).then(|| instance.name.clone());
-            known.take_finds(instance, self.is_first, |event| events.push((worker.clone(), event)));
+            known.take_finds(instance, is_first, |event| events.push((worker.clone(), event)));
             snapshots.push(known.snapshot(instance));
         }
         // The log of a screen is in the order of time.
@@ -124,7 +118,6 @@ impl Follow {
         });
         whole.finds.bugs = bugs.or(whole.finds.bugs);
         events.push((None, Event::Tick(Box::new(whole))));
-        self.is_first = false;
         self.next = Instant::now() + PAUSE.max(start.elapsed() * TIMES);
         let runs = found.iter().any(|instance| instance.state != InstanceState::Dead);
         Ok((events, runs))
@@ -373,6 +366,8 @@ mod tests {
         assert_eq!(events[0].0.as_deref(), Some("b"));
         let s = state_of(&events);
         assert_eq!((s.runs.execs, s.workers.len(), s.workers[1].name.as_str()), (100, 2, "b"));
+        // Finds from before its first reading are not finds of this moment.
+        assert_eq!(s.workers[1].last_find_at, 0);
     }
 
     #[test]

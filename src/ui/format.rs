@@ -69,7 +69,7 @@ fn is_shown(c: char) -> bool {
     !c.is_control() && !is_format
 }
 
-/// Removes unsafe characters and cuts the text to `width` characters; `~` marks a cut.
+/// Removes characters that [`is_shown`] rejects and cuts the text to `width` characters; `~` marks a cut.
 pub(super) fn fit(text: &str, width: usize) -> String {
     let mut out: String = text.chars().filter(|c| is_shown(*c)).take(width + 1).collect();
     if out.chars().count() > width {

@@ -5,6 +5,7 @@ use ratatui::text::Line;
 use serde::Deserialize;
 use serde_json::json;
 
+use super::overview::place;
 use super::{DIM, List, NEW, fact, no_answer, window};
 use crate::format::{count, fit, fit_end, short_time};
 use crate::screen::facts::{Facts, domain_names};
@@ -49,7 +50,7 @@ impl Domains<'_> {
         let keys = values.into_iter().flat_map(|values| values.keys);
         let mut lines = vec![Line::styled("      value  input      place", DIM)];
         lines.extend(keys.map(|it| {
-            let place = if it.place.is_empty() { format!("key {:06x}", it.key) } else { it.place };
+            let place = place(it.key, &it.place);
             let input = it.input.unwrap_or_default();
             let input = input.split(',').next().unwrap_or_default().to_owned();
             let room = width.saturating_sub(24);
@@ -57,10 +58,6 @@ impl Domains<'_> {
         }));
         lines
     }
-}
-
-fn place(key: u32, place: &str) -> String {
-    if place.is_empty() { format!("key {key:06x}") } else { place.to_owned() }
 }
 
 impl List for Domains<'_> {

@@ -10,7 +10,7 @@ use ratatui::symbols::merge::MergeStrategy;
 use ratatui::text::{Line, Span};
 use ratatui::widgets::{Block, Paragraph};
 
-use super::{MIN_HEIGHT, MIN_WIDTH, fleet};
+use super::{MIN_HEIGHT, MIN_WIDTH, fleet, stuck};
 use crate::format::{count, fit, fit_end, long_time, percent, rate, short_time};
 use crate::summary::domain_name;
 use ffuzz_event::{
@@ -366,14 +366,9 @@ pub(super) fn domain_panel(frame: &mut Frame<'_>, area: Rect, domains: &[DomainS
 fn blocker_panel(frame: &mut Frame<'_>, area: Rect, blockers: &[BlockedComparison]) {
     let width = usize::from(area.width.saturating_sub(2));
     let lines = blockers.iter().map(|one| {
-        let file = one.file.rsplit('/').next().unwrap_or_default();
-        let place = match file.is_empty() {
-            true => one.function.clone(),
-            false => format!("{file}:{}", one.line),
-        };
         let row = format!(
             " {:<24} {:>6} {:<14} {:>5} {:>5}  {}: {}",
-            fit_end(&place, 24),
+            fit_end(&stuck::place(one), 24),
             one.behind.map_or_else(String::new, count),
             one.outcome,
             count(one.seeds),
@@ -448,7 +443,7 @@ fn best_place(d: &DomainStatus) -> String {
 }
 
 /// File and line of a key, or its number if it has none.
-fn place(key: u32, place: &str) -> String {
+pub(super) fn place(key: u32, place: &str) -> String {
     if place.is_empty() { format!("key {key:06x}") } else { place.to_owned() }
 }
 

@@ -134,7 +134,7 @@ fn asked(facts: &Facts) -> (Vec<BlockedComparison>, Option<String>) {
 }
 
 /// Formats a place as `png.c:77`, or as the function.
-fn place(it: &BlockedComparison) -> String {
+pub(super) fn place(it: &BlockedComparison) -> String {
     match it.file.rsplit('/').next() {
         Some(file) if !file.is_empty() => format!("{file}:{}", it.line),
         _ => it.function.clone(),

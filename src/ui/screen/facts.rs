@@ -65,7 +65,9 @@ impl Facts {
             self.message = Some((self.snapshot.times.now, who + &text));
         }
         let time = match event {
-            Event::SeedSaved { path, .. } | Event::CrashSaved { path, .. } => time_of(path),
+            Event::SeedSaved { path, .. }
+            | Event::CrashSaved { path, .. }
+            | Event::HangSaved { path, .. } => time_of(path),
             _ => None,
         };
         if self.log.len() >= MOST_LINES {
