@@ -1,7 +1,7 @@
 // The names of keys, as the fuzzer's side reads them from the program (`showdsf --names`).
 //
 // A line of text per key goes to the section .ffuzz_keys: not loaded, so it costs a run nothing, and joined by every
-// linker as it is. src/exec/sites.rs reads it from the files that the fork server has mapped, when a name is needed for
+// linker as it is. src/inspect/sites.rs reads it from the files that the fork server has mapped, when a name is needed for
 // the first time; src/engine/domain/names.rs parses it. Both trust nothing in it.
 #ifndef FFUZZ_KEYS_HPP
 #define FFUZZ_KEYS_HPP

@@ -12,6 +12,7 @@ pub use ffuzz_engine as engine;
 
 pub use ffuzz_event as event;
 
+pub use ffuzz_inspect as inspect;
 pub use ffuzz_mutators as mutators;
 
 pub use ffuzz_exec as exec;

@@ -104,7 +104,7 @@ HIDDEN void ffuzz_callers_redirect(const struct replacement *list, size_t count)
   for (uint32_t i = 0; i < file_count; i++) redirect_file(&files[i], list, count);
 }
 
-/* src/exec/native/counted.rs calculates the same. */
+/* src/inspect/counted.rs calculates the same. */
 HIDDEN uint32_t ffuzz_place_key(uint32_t identity, uint32_t address) {
   uint32_t key = identity + address * 0x9e3779b1u;
   key = (key ^ key >> 16) * 0x85ebca6bu;

@@ -1,5 +1,5 @@
-/* Copies of functions that count their blocks and edges, as src/exec/native/detours writes them, and the jumps that
- * lead from the originals to them. */
+/* Copies of functions that count their blocks and edges, as src/inspect/detours writes them, and the jumps that lead
+ * from the originals to them. */
 #ifndef FFUZZ_NATIVE_DETOURS_H
 #define FFUZZ_NATIVE_DETOURS_H
 

@@ -4,7 +4,7 @@
 
 #include "base.h"
 
-/* src/exec/native/counted.rs: their names, separated by commas. */
+/* src/inspect/counted.rs: their names, separated by commas. */
 #define FFUZZ_DOMAINS_ENV "FFUZZ_DOMAINS"
 
 /* Before the fuzzer is told the layout. */

@@ -9,7 +9,8 @@ use crate::config::options::{CoverageOptions, Options};
 use crate::disk::coverage::{self, CoverageError};
 use crate::engine::feedback::Part;
 use crate::engine::fuzzer::Fuzzer;
-use crate::exec::{self, binary};
+use crate::inspect::binary;
+use crate::inspect::parts::parts;
 use crate::mutators::Mutators;
 use crate::sys::remedy::Remedy;
 
@@ -69,6 +70,6 @@ impl CoverageFiles {
 
     fn parts(&self, fuzzer: &Fuzzer<Mutators>) -> Vec<Part> {
         let program = binary::locate(&self.program, self.search_path.as_deref());
-        exec::parts(fuzzer.target(), &program.unwrap_or_default())
+        parts(fuzzer.target(), &program.unwrap_or_default())
     }
 }

@@ -12,7 +12,7 @@ use crate::config::env;
 use crate::config::options::TargetOptions;
 use crate::disk::output::setup::shell_line;
 use crate::engine::fuzzer::door::Door;
-use crate::exec::binary;
+use crate::inspect::binary;
 
 /// Warns if the target seems not to read its input; call it after the dry run.
 pub(super) fn warning<D: Door>(

@@ -18,7 +18,7 @@ use crate::engine::domain::Domain;
 use crate::engine::executor::TargetInfo;
 use crate::engine::fuzzer::Fuzzer;
 use crate::engine::stage::{Kept, Saved, Stages};
-use crate::exec::binary;
+use crate::inspect::binary;
 use crate::mutators::Mutators;
 
 /// Maximum number of values of a domain that are stored with their places.

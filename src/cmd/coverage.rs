@@ -12,7 +12,9 @@ use crate::engine::domain::{Aggregates, Domain, DsfView};
 use crate::engine::executor::{ExitKind, Observation};
 use crate::engine::feedback::Known;
 use crate::engine::minimize::cover::Trace;
-use crate::exec::{self, Hooked, binary};
+use crate::exec::Hooked;
+use crate::inspect::binary;
+use crate::inspect::parts::parts;
 
 #[derive(Debug, Default, clap::Args)]
 pub(super) struct CoverageArgs {
@@ -60,7 +62,7 @@ impl States {
         }
         save_coverage.as_deref().map_or(Ok(()), coverage::check_place)?;
         let program = binary::locate(&command.command[0], environment.get("PATH"));
-        let parts = exec::parts(target.info(), &program.unwrap_or_default());
+        let parts = parts(target.info(), &program.unwrap_or_default());
         let mut own = Known::new(parts, target.info().map_size(), target.info().domains());
         let loaded = match load_coverage {
             Some(path) => Some(coverage::read_for(path, &own)?),

@@ -17,8 +17,8 @@ use super::exit::{Failure, USAGE};
 use super::tool::{self, Scratch, print, say};
 use super::traced::{self, Traced};
 use crate::disk::inputs;
-use crate::exec::choice::{Choice, is_runtime};
 use crate::exec::trace::Run;
+use crate::inspect::choice::{Choice, is_runtime};
 
 /// Maximum number of rounds. A round is repeated as long as it shows new noise.
 const MOST_ROUNDS: u32 = 8;

@@ -17,11 +17,11 @@ use args::Args;
 use super::coverage::States;
 use super::exit::Failure;
 use super::tool::{self, Scratch, ToolTarget, print, print_messages, report, say};
-use crate::config::env::Environment;
+use crate::config::env::{self, Environment};
 use crate::disk::inputs;
 use crate::engine::domain::{self, Aggregates, KeyNames, Site};
 use crate::engine::executor::Observation;
-use crate::exec::{FreshOptions, Hooked, binary};
+use crate::exec::{FreshOptions, Hooked};
 use crate::report::owners::Owners;
 use crate::sys::stdio;
 
@@ -44,7 +44,7 @@ pub(super) fn run(program: &str, args: Vec<OsString>) -> Result<ExitCode, Failur
     if let (false, Some(file)) = (args.runs_folders(), &args.at_file) {
         // The user's file is only read, so its path is an ordinary argument.
         let file = std::path::absolute(file).unwrap_or_else(|_| file.clone());
-        binary::substitute(&mut args.target.command[1..], &file);
+        env::substitute(&mut args.target.command[1..], &file);
     }
     let scratch = Scratch::new("showdsf", None);
     tool::exit_on_signals(&[&scratch], None);

@@ -25,12 +25,12 @@ use view::{ShownMaps, View};
 use super::coverage::States;
 use super::exit::{CANNOT, Failure};
 use super::tool::{self, Scratch, ToolTarget, print, print_messages, report, say};
-use crate::config::env::Environment;
+use crate::config::env::{self, Environment};
 use crate::disk::inputs;
 use crate::engine::coverage;
 use crate::engine::domain::Aggregates;
 use crate::engine::executor::{ExitKind, Observation};
-use crate::exec::{Hooked, binary};
+use crate::exec::Hooked;
 use crate::sys::stdio;
 
 /// Minimum timeout, as in AFL.
@@ -88,7 +88,7 @@ fn input(args: &mut Args) -> Result<Vec<u8>, Failure> {
     let mut input = Vec::new();
     if let Some(file) = &args.at_file {
         let path = std::path::absolute(file).unwrap_or_else(|_| file.clone());
-        if !binary::substitute(&mut args.target.command[1..], &path) {
+        if !env::substitute(&mut args.target.command[1..], &path) {
             input = fs::read(file).map_err(|error| {
                 let cause = format!("cannot read the input {}: {error}", file.display());
                 Failure::new(cause, "give -H a file that exists")

@@ -6,8 +6,8 @@ use super::exit::Failure;
 use super::tool::{self, Scratch, TargetArgs, ToolTarget};
 use crate::config::env::Environment;
 use crate::engine::executor::ExitKind;
-use crate::exec::choice::Choice;
 use crate::exec::trace::{MOST_STEPS, Run, Tracer};
+use crate::inspect::choice::Choice;
 use crate::sys::breakpoints::{Given, MOST_THREADS};
 
 /// Timeout of a run without `-t`. It must be finite, because every block costs time.

@@ -21,8 +21,8 @@ use crate::config::env::Environment;
 use crate::disk::inputs;
 use crate::engine::domain::{Aggregates, KeyNames};
 use crate::engine::executor::Module;
-use crate::exec::choice::Choice;
 use crate::exec::trace::Run;
+use crate::inspect::choice::Choice;
 use crate::sys::stdio;
 
 /// The command's options, for its manual page.

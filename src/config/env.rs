@@ -10,7 +10,7 @@ use std::env::var_os;
 use std::ffi::{OsStr, OsString};
 use std::fmt::Write as _;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
 use miette::Diagnostic;
@@ -33,6 +33,21 @@ pub fn placeholder() -> &'static [u8] {
 pub fn placeholder_in(word: &OsStr) -> Option<usize> {
     let text = placeholder();
     word.as_bytes().windows(text.len()).position(|part| part == text)
+}
+
+/// Replaces the [`placeholder`] in every argument by the path of the input file; true if there was any.
+pub fn substitute(arguments: &mut [OsString], input: &Path) -> bool {
+    let mut any = false;
+    for argument in arguments {
+        if let Some(at) = placeholder_in(argument) {
+            let bytes = argument.as_bytes();
+            let rest = &bytes[at + placeholder().len()..];
+            let parts = [&bytes[..at], input.as_os_str().as_bytes(), rest];
+            *argument = OsStr::from_bytes(&parts.concat()).to_owned();
+            any = true;
+        }
+    }
+    any
 }
 
 /// One variable. A name that ends in `*` stands for all names with this prefix.
@@ -344,6 +359,14 @@ pub fn help() -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn at_signs_are_replaced_inside_of_an_argument() {
+        let mut arguments = vec!["x".into(), "--in=@@".into(), "y".into()];
+        assert!(substitute(&mut arguments, Path::new("/o/.cur_input")));
+        assert_eq!(arguments, ["x", "--in=/o/.cur_input", "y"]);
+        assert!(!substitute(&mut arguments, Path::new("/o")));
+    }
 
     impl VariableKind {
         fn word(self) -> &'static str {

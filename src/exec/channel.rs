@@ -5,11 +5,11 @@
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use super::TargetError;
-use super::modules::Named;
 use super::runs::{self, RunChannel};
 use ffuzz_engine::comparison::ComparisonLog;
 use ffuzz_engine::domain::{self, Domain, Reducer};
 use ffuzz_engine::executor::InputFunctions;
+use ffuzz_inspect::modules::Named;
 use ffuzz_sys::memory::{self, SharedMap};
 
 /// Name of the environment variable that holds the descriptor number.

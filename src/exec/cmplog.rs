@@ -11,10 +11,10 @@ use std::path::Path;
 use object::{Architecture, Object, ObjectSection, ObjectSymbol, SectionKind};
 
 use super::TargetError;
-use super::binary;
 use super::handshake::Runtime;
-use super::objects::Objects;
 use ffuzz_engine::comparison::{ComparisonKind, ComparisonLog, OwnLog};
+use ffuzz_inspect::binary;
+use ffuzz_inspect::objects::Objects;
 use ffuzz_sys::memory::SharedMap;
 
 /// Variable that holds the number of the segment.

@@ -7,7 +7,7 @@ use super::delivery::{Feed, InputDelivery};
 use super::forkserver::delay::Delay;
 use super::launcher::Setup;
 use super::maps::{CLASSIC_MAP, LEGACY_KEYS, Maps};
-use super::{RunEnd, TargetError, blocked, exit_kind, net, words};
+use super::{RunEnd, TargetError, blocked, exit_kind, net};
 use ffuzz_config::options::RunMode;
 use ffuzz_engine::domain::Domain;
 use ffuzz_engine::executor::{
@@ -15,6 +15,7 @@ use ffuzz_engine::executor::{
     TargetInfo,
 };
 use ffuzz_engine::mutate::words::Word;
+use ffuzz_inspect::words;
 use ffuzz_sys::guard::Guard;
 use ffuzz_sys::memory::SharedMap;
 use ffuzz_sys::process::{self, Launch, OutputTo, Process};

@@ -14,12 +14,13 @@ use miette::Diagnostic;
 use ffuzz_assets::QEMU;
 use ffuzz_config::options::TargetOptions;
 
-use super::binary::Kin;
-use super::choice::{Choice, RUNTIME};
+use super::channel;
 use super::launcher::InputFrom;
 use super::preload::{self, PreloadError};
-use super::sites;
-use super::{binary, channel};
+use ffuzz_inspect::binary;
+use ffuzz_inspect::binary::Kin;
+use ffuzz_inspect::choice::{Choice, RUNTIME};
+use ffuzz_inspect::sites;
 use ffuzz_sys::memory;
 
 /// Why a program cannot be emulated.

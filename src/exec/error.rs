@@ -5,13 +5,13 @@ use std::path::PathBuf;
 
 use miette::Diagnostic;
 
-use super::binary::Kin;
 use super::emulator::EmulatorError;
 use super::native::NativeError;
 use super::net::StandInError;
 use super::preload::PreloadError;
 use ffuzz_engine::domain::RecordError;
 use ffuzz_engine::executor::RunError;
+use ffuzz_inspect::binary::{Kin, ProgramError};
 use ffuzz_sys::file;
 use ffuzz_sys::remedy;
 
@@ -20,27 +20,9 @@ const REBUILD: &str = "rebuild the target with ffuzz-cc; AFL_DEBUG_CHILD=1 shows
 /// Why a target cannot be started, or cannot continue.
 #[derive(Debug, thiserror::Error, Diagnostic)]
 pub enum TargetError {
-    #[error("cannot find the target {program:?}")]
-    #[diagnostic(help("give its path, for example ./target"))]
-    NotFound { program: PathBuf },
-    #[error("cannot read the target {path:?}: {source}")]
-    #[diagnostic(help("check the file and its permissions"))]
-    Unreadable { path: PathBuf, source: io::Error },
-    #[error("the target {path:?} is not an executable file")]
-    #[diagnostic(help("chmod +x {}", path.display()))]
-    NotExecutable { path: PathBuf },
-    #[error("the target {path:?} is a script, not a program")]
-    #[diagnostic(help(
-        "name the program that the script starts; without -Q, AFL_SKIP_BIN_CHECK=1 runs the \
-         script anyway"
-    ))]
-    Script { path: PathBuf },
-    #[error("the target {path:?} is {what}, not a program")]
-    #[diagnostic(help("name a Linux program; AFL_SKIP_BIN_CHECK=1 tries it anyway"))]
-    NotProgram { path: PathBuf, what: &'static str },
-    #[error("the target {path:?} is built for {found}, this machine runs {host}")]
-    #[diagnostic(help("build the target for this machine"))]
-    Architecture { path: PathBuf, found: String, host: &'static str },
+    #[error(transparent)]
+    #[diagnostic(transparent)]
+    Program(#[from] ProgramError),
     #[error("the target {path:?} is not instrumented")]
     #[diagnostic(help("{}", how_to_instrument(*kin)))]
     NotInstrumented { path: PathBuf, kin: Kin },

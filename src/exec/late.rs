@@ -7,11 +7,11 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use super::choice::{Choice, is_runtime};
 use super::launcher::Setup;
 use super::{Fresh, FreshOptions, TargetError};
 use ffuzz_config::options::TargetOptions;
 use ffuzz_engine::executor::UnseenCode;
+use ffuzz_inspect::choice::{Choice, is_runtime};
 use ffuzz_mutators::Mutators;
 
 /// Variable that makes the loader report its file operations on standard error (ld.so(8)).

@@ -9,7 +9,6 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use super::TargetError;
-use super::binary::{self, Traits};
 use super::channel::{self, Offer, OfferAnswer};
 use super::cmplog::{self, AflLog};
 use super::delivery::InputDelivery;
@@ -18,13 +17,14 @@ use super::handshake::{self, ForkServerHello, NoHello, Wires};
 use super::maps::{CLASSIC_MAP, LEGACY_KEYS, Maps};
 use super::native;
 use super::net::{StandIn, StandInError};
-use super::objects::Objects;
 use super::replay::PERSISTENT;
 use super::runs::RunChannel;
 use super::way::Way;
-use ffuzz_config::env::WITHHELD;
+use ffuzz_config::env::{self, WITHHELD};
 use ffuzz_config::options::{NativeEngine, RunMode, TargetOptions};
 use ffuzz_engine::mutate::MAX_INPUT;
+use ffuzz_inspect::binary::{self, Traits};
+use ffuzz_inspect::objects::Objects;
 use ffuzz_sys::listen::Listener;
 use ffuzz_sys::memory::SharedMap;
 use ffuzz_sys::process::{self, Launch, OutputTo, Process};
@@ -115,7 +115,7 @@ impl Setup {
         let mut argv = options.command.clone();
         argv[0] = program.into_os_string();
         let named = options.file.as_deref().unwrap_or(input_file);
-        let reads_file = binary::substitute(&mut argv[1..], named) || options.file.is_some();
+        let reads_file = env::substitute(&mut argv[1..], named) || options.file.is_some();
         if net.is_some() && (reads_file || way.is_emulated()) {
             let error = if reads_file { StandInError::File } else { StandInError::Emulated };
             return Err(error.into());

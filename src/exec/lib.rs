@@ -16,43 +16,31 @@
 //! [`Executor::run`] takes a batch in every mode. If a mode cannot be used, the reason is reported once
 //! (`forkserver/notes.rs`) and the next slower mode is used.
 
-pub mod binary;
 mod blocked;
-pub mod blocks;
-mod callbacks;
-mod callees;
 mod channel;
-pub mod choice;
 mod cmplog;
 pub mod delivery;
 mod direct;
 mod emulator;
 mod error;
-mod flow;
 mod forkserver;
 mod fresh;
 mod handshake;
 mod hooked;
 mod late;
 mod launcher;
-pub mod lines;
 mod maps;
-mod modules;
 mod mutator;
 mod native;
 pub mod net;
-pub mod objects;
-mod parts;
 mod preload;
 mod ready;
 mod replay;
 mod runs;
 mod scratch;
 mod seen;
-mod sites;
 pub mod trace;
 mod way;
-mod words;
 
 pub use direct::Direct;
 pub use emulator::{EmulatorError, Trail};
@@ -62,15 +50,12 @@ pub use fresh::{Ended, Fresh, FreshOptions};
 pub use hooked::Hooked;
 pub use launcher::{InputFrom, Setup, end_abandoned};
 pub use mutator::HarnessMutator;
-pub use native::{Copied, NativeError};
-pub use parts::{build_of, parts};
+pub use native::NativeError;
 pub use preload::PreloadError;
 pub use ready::{Ready, ReadyOptions};
 pub use replay::{REPLAY, REPLAY_FILE, Replay, files as files_before};
 pub use scratch::Scratch;
 pub use seen::RunResult;
-pub use sites::of_files as sites_of;
-pub use words::of_program as words_of;
 
 use std::time::Duration;
 

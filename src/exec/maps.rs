@@ -1,9 +1,9 @@
 //! The maps of a running target, in the channel or in AFL's SysV segment.
 
 use super::channel::Channel;
-use super::modules::Named;
 use super::runs::RunChannel;
 use ffuzz_engine::domain::{Domain, DsfView};
+use ffuzz_inspect::modules::Named;
 use ffuzz_sys::memory::SharedMap;
 
 /// AFL's classic map size, and the offset of the DSF array in a FuzzFactory segment.

@@ -13,11 +13,11 @@ use std::path::{Path, PathBuf};
 
 use miette::Diagnostic;
 
-use super::binary;
-use super::choice::is_runtime;
-use super::objects::Objects;
 use ffuzz_assets::{Assets, AssetsError};
 use ffuzz_config::env::AssetPlaces;
+use ffuzz_inspect::binary;
+use ffuzz_inspect::choice::is_runtime;
+use ffuzz_inspect::objects::Objects;
 
 const VARIABLE: &str = "LD_PRELOAD";
 /// Mode bits of a program that runs as its owner or its group.

@@ -11,9 +11,9 @@ use std::io;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
-use super::binary::Traits;
 use super::delivery::InputDelivery;
 use ffuzz_engine::corpus::names;
+use ffuzz_inspect::binary::Traits;
 use ffuzz_sys::{memory, process};
 
 /// Variables with the common prefix of the files' names and, unless it is standard input, with the file that the

@@ -5,15 +5,15 @@ use std::os::fd::BorrowedFd;
 use std::path::{Path, PathBuf};
 
 use super::TargetError;
-use super::binary::Traits;
 use super::emulator::{Emulator, EmulatorError, StartAt};
 use super::launcher::InputFrom;
-use super::lines::FileCounters;
 use super::native::{self, Native, NativeError};
 use super::preload::{self, Preload};
 use ffuzz_assets::PRELOAD;
 use ffuzz_config::options::{NativeEngine, TargetOptions};
 use ffuzz_engine::domain::Site;
+use ffuzz_inspect::binary::Traits;
+use ffuzz_inspect::lines::FileCounters;
 
 /// Names and values for an environment; None removes a variable.
 type Variables = Vec<(OsString, Option<OsString>)>;

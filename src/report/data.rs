@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 
 use ffuzz_engine::coverage::frontier::Callers;
-use ffuzz_exec::lines::{Covered, FunctionFacts, LineFacts};
+use ffuzz_inspect::lines::{Covered, FunctionFacts, LineFacts};
 
 /// Path of Rust's standard library in debug information; its files exist on no other machine.
 const STANDARD_LIBRARY: &str = "/rustc/";

@@ -21,7 +21,7 @@ use ffuzz_engine::executor::{ExitKind, Module, RunError, TargetInfo};
 use ffuzz_engine::feedback::{Stuck, stuck};
 use ffuzz_event::BlockedComparison;
 use ffuzz_exec::Hooked;
-use ffuzz_exec::lines::{Covered, FileCounters, LineMap, LinesError, written};
+use ffuzz_inspect::lines::{Covered, FileCounters, LineMap, LinesError, written};
 
 /// Reason why the inputs cannot be analyzed.
 #[derive(Debug, thiserror::Error, Diagnostic)]

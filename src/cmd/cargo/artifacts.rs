@@ -11,7 +11,7 @@ use super::harnesses::Harnesses;
 use super::words::Words;
 use super::{ARTIFACTS, cannot_start, cannot_write, own_program};
 use crate::cmd::exit::Failure;
-use crate::exec::binary;
+use crate::inspect::binary;
 
 /// Separator between reports.
 const LINE: &str =

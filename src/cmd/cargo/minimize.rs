@@ -12,7 +12,7 @@ use super::{ARTIFACTS, artifacts, cannot_start, cannot_write, own_program};
 use crate::cmd::exit::{CANNOT, Failure};
 use crate::cmd::tool::say;
 use crate::cmin::content_hash;
-use crate::exec::binary;
+use crate::inspect::binary;
 
 /// Folder for the corpus before minimization, below the folder of the harnesses.
 const FORMER: &str = "corpus-before";

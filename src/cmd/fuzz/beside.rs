@@ -10,7 +10,7 @@ use super::args::Args;
 use crate::config::env::Environment;
 use crate::config::sanitizers::SANITIZER_VARIABLES;
 use crate::engine::mutate::MAX_INPUT;
-use crate::exec::binary;
+use crate::inspect::binary;
 
 /// Files and options next to a harness.
 #[derive(Debug, Default, Eq, PartialEq)]

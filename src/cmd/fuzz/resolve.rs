@@ -22,7 +22,7 @@ use crate::config::options::{
 };
 use crate::config::sanitizers;
 use crate::disk::{archive, inputs, output};
-use crate::exec::{TargetError, binary};
+use crate::inspect::binary::{self, ProgramError};
 use crate::sys::remedy::Remedy;
 
 /// Maximum input size: AFL's limit, and the size of the memory that targets share.
@@ -205,7 +205,7 @@ fn sanitizers(
         return Err(Failure::usage(cause, "leave -n or -w out"));
     }
     for given in &args.sanitizer {
-        let failure = |error: TargetError| {
+        let failure = |error: ProgramError| {
             Failure::new(format!("-w {}: {error}", given.display()), error.remedy())
         };
         let program = binary::locate(given, env.get("PATH")).map_err(failure)?;
@@ -247,7 +247,7 @@ fn logger(args: &Args, env: &Environment) -> Result<Logger, Failure> {
     if given == "0" {
         return Ok(Logger::Target);
     }
-    let failure = |error: TargetError| {
+    let failure = |error: ProgramError| {
         Failure::new(format!("-c {}: {error}", given.display()), error.remedy())
     };
     let program = binary::locate(given, env.get("PATH")).map_err(failure)?;

@@ -9,7 +9,7 @@ use crate::config::env::Environment;
 use crate::config::options::{CustomOptions, OutputOptions, TargetOptions, TriageOptions};
 use crate::crashes::collector::{CollectorError, Settings, Values, beside};
 use crate::crashes::triage::FOLDER;
-use crate::exec::binary;
+use crate::inspect::binary;
 
 /// The triage options; None if the user disabled triage.
 pub(super) fn options(

@@ -70,7 +70,8 @@ pub(super) fn fuzz(harness: &Path, order: &Order) -> Result<ExitCode, Failure> {
     let (sizes, counts) = collected.map_err(|error| cannot("read the corpus", &error))?;
     let mut lines = Lines::new(order);
     if order.flag("use_cmp") {
-        let words = crate::exec::words_of(harness).into_iter().map(|word| word.bytes.into());
+        let words =
+            crate::inspect::words::of_program(harness).into_iter().map(|word| word.bytes.into());
         lines.know_words(words);
     }
     let seed = match u32::try_from(order.number("seed")) {

@@ -7,8 +7,9 @@ use serde::Serialize;
 
 use crate::engine::domain::KeyNames;
 use crate::engine::feedback::{Beyond, Known, Part};
-use crate::exec::lines::Places;
-use crate::exec::{build_of, sites_of};
+use crate::inspect::lines::Places;
+use crate::inspect::parts::build_of;
+use crate::inspect::sites;
 use crate::sys::remedy::Remedy;
 
 /// Numbers of edges in good runs, crashes and hangs, and of keys.
@@ -95,7 +96,7 @@ impl<'a> Names<'a> {
                 }
             }
         }
-        let keys = KeyNames::new(&known.domains, sites_of(&files));
+        let keys = KeyNames::new(&known.domains, sites::of_files(&files));
         Self { known, places, keys, notes }
     }
 

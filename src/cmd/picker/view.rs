@@ -7,8 +7,8 @@ use serde::Serialize;
 
 use super::verdict::{Evidence, Verdict};
 use crate::cmd::exit::Failure;
-use crate::exec::choice::is_runtime;
-use crate::exec::trace::Code;
+use crate::inspect::choice::is_runtime;
+use crate::inspect::code::Code;
 
 /// Version of the JSON format; adding a field does not change it.
 const JSON_VERSION: u32 = 1;

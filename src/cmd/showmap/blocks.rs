@@ -9,16 +9,18 @@ use crate::cmd::fuzz::{args::Args as FuzzArgs, resolve};
 use crate::cmd::tool::{self, print, say};
 use crate::config::env::Environment;
 use crate::config::options::TargetOptions;
-use crate::exec::choice::Choice;
-use crate::exec::objects::Objects;
-use crate::exec::trace::Code;
-use crate::exec::{Copied, TargetError, binary};
+use crate::exec::TargetError;
+use crate::inspect::binary;
+use crate::inspect::choice::Choice;
+use crate::inspect::code::Code;
+use crate::inspect::detours::Copied;
+use crate::inspect::objects::Objects;
 
 /// Prints the blocks; returns the exit code.
 pub(super) fn run(args: &Args, environment: &Environment) -> Result<u8, Failure> {
     let program = binary::locate(&args.target.command[0], environment.get("PATH"));
     let program = program.and_then(|path| binary::inspect(&path, false).map(|_| path));
-    let program = program.map_err(tool::failure)?;
+    let program = program.map_err(|error| Failure::of(&error))?;
     let options = options(args, environment)?;
     let objects = Objects::of(&program, &options.extra_env)
         .map_err(|source| tool::failure(TargetError::Start { path: program.clone(), source }))?;

@@ -8,7 +8,8 @@ use super::args::Args;
 use crate::cmd::exit::Failure;
 use crate::engine::domain::KeyNames;
 use crate::engine::executor::ExitKind;
-use crate::exec::trace::{Code, Run, Spot, Step};
+use crate::exec::trace::{Run, Step};
+use crate::inspect::code::{Code, Spot};
 
 /// Version of the JSON format; adding a field does not change it.
 const JSON_VERSION: u32 = 1;

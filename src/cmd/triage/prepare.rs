@@ -8,14 +8,13 @@ use crate::cmd::exit::Failure;
 use crate::cmd::fuzz::args::Args as FuzzArgs;
 use crate::cmd::fuzz::custom::{self, About};
 use crate::cmd::fuzz::resolve;
-use crate::cmd::tool;
 use crate::config::env::Environment;
 use crate::config::options::{CustomOptions, NativeEngine, NativeOptions, TargetOptions};
 use crate::crashes::collector::Values;
 use crate::crashes::triage::{PlanOptions, TriagePlan};
 use crate::disk::find;
 use crate::disk::output::setup::RecordedSetup;
-use crate::exec::binary;
+use crate::inspect::binary;
 
 /// Adds the options and variables with which the campaign ran its target. The user's options for this triage have
 /// precedence; a target command line of the user's excludes the recorded ones.
@@ -116,7 +115,7 @@ fn target(
     options.extra_env.retain(|(name, _)| !users.iter().any(|(known, _)| known == name));
     options.extra_env.splice(0..0, users);
     let program = binary::locate(&options.command[0], options.search_path.as_deref());
-    let program = program.map_err(tool::failure)?;
+    let program = program.map_err(|error| Failure::of(&error))?;
     if binary::is_foreign(&program) {
         options.native =
             Some(NativeOptions { engine: NativeEngine::Emulator, ..NativeOptions::default() });

@@ -17,7 +17,8 @@ use crate::crash::{Output, Program, StableHasher};
 use ffuzz_config::env::Environment;
 use ffuzz_config::options::{CustomOptions, TargetOptions};
 use ffuzz_config::sanitizers::{ReportStyle, SANITIZER_VARIABLES, report_environment};
-use ffuzz_exec::{Fresh, Scratch, Setup, TargetError, binary};
+use ffuzz_exec::{Fresh, Scratch, Setup, TargetError};
+use ffuzz_inspect::binary;
 use ffuzz_mutators::Mutators;
 use ffuzz_sys::affinity;
 

@@ -1,7 +1,7 @@
 //! Crash location of a program in an emulator: no debugger can read its frames, but the last executed blocks are known.
 
 use ffuzz_exec::Trail;
-use ffuzz_exec::choice::is_runtime;
+use ffuzz_inspect::choice::is_runtime;
 
 use super::frames::{CodeAddress, Modules, StackTrace};
 use super::symbols::Symbolizer;

@@ -7,9 +7,9 @@ use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::time::Duration;
 
+use ffuzz_config::env;
 use ffuzz_config::options::TargetOptions;
 use ffuzz_event::{Event, EventSink};
-use ffuzz_exec::binary;
 use ffuzz_sys::file;
 use ffuzz_sys::process::{self, Launch, OutputTo};
 
@@ -58,7 +58,7 @@ impl CrashTrace {
         if let Some(file) = &self.file {
             fs::copy(crash, file)?;
         }
-        binary::substitute(&mut argv[1..], self.file.as_deref().unwrap_or(crash));
+        env::substitute(&mut argv[1..], self.file.as_deref().unwrap_or(crash));
         let mut process = process::launch(Launch {
             argv: &argv,
             env: &self.env,

@@ -10,13 +10,13 @@ use ffuzz_assets::Assets;
 use ffuzz_config::env::AssetPlaces;
 use sha1::{Digest, Sha1};
 
-use super::compares::{self, CompareSite};
-use super::detours::{self, Amount, CountedBy, Detours};
-use super::is_language;
 use super::table::byte_at;
-use crate::blocks::{Blocks, Known};
-use crate::lines::FileCounters;
-use crate::parts::hex;
+use ffuzz_inspect::blocks::{Blocks, Known};
+use ffuzz_inspect::choice::is_language;
+use ffuzz_inspect::compares::{self, CompareSite};
+use ffuzz_inspect::detours::{self, Amount, CountedBy, Detours};
+use ffuzz_inspect::lines::FileCounters;
+use ffuzz_inspect::parts::hex;
 
 /// Number of header words: numbers of blocks, sites and edges, bytes of code, numbers of jumps and fields.
 const HEAD: usize = 6;

@@ -5,14 +5,8 @@
 //! breakpoint counts its block and removes itself; a process that is restored after each run keeps only the
 //! breakpoints of unknown blocks, so a run that shows nothing new hits none.
 
-mod compares;
-mod counted;
-mod detours;
 mod entry;
 mod error;
-mod executed;
-mod functions;
-
 mod table;
 
 use std::ffi::OsString;
@@ -24,19 +18,20 @@ use std::{fs, io};
 use ffuzz_assets::NATIVE;
 use ffuzz_config::options::{NativeDomain, NativeEngine, NativeOptions, TargetOptions};
 
-use super::binary::{self, Kin, Traits};
-use super::blocks::{Blocks, Known};
-use super::choice::{Choice, is_runtime};
-use super::lines::FileCounters;
-use super::objects::Objects;
 use super::preload::{self, Preload};
-use super::trace::Code;
 use super::{TargetError, channel};
-use compares::CompareSite;
-use detours::{Amount, CountedBy, Detours};
 use entry::Entries;
 pub use error::NativeError;
 use ffuzz_engine::domain::Site;
+use ffuzz_inspect::binary::{self, Kin, Traits};
+use ffuzz_inspect::blocks::Known;
+use ffuzz_inspect::choice::{Choice, is_language};
+use ffuzz_inspect::code::Code;
+use ffuzz_inspect::compares::{self, CompareSite};
+use ffuzz_inspect::counted;
+use ffuzz_inspect::detours::Amount;
+use ffuzz_inspect::lines::FileCounters;
+use ffuzz_inspect::objects::Objects;
 
 /// Descriptor of the table in the target, below that of the channel.
 pub(super) const TABLE_FD: i32 = channel::TARGET_FD - 1;
@@ -202,7 +197,7 @@ impl Native {
         let calls = paths.clone().flat_map(|path| counted::sites(path, &self.domains));
         let mut sites: Vec<Site> = calls.collect();
         if self.domains.contains(&NativeDomain::Perf) {
-            sites.extend(paths.flat_map(executed::sites));
+            sites.extend(paths.flat_map(counted::block_sites));
         }
         sites
     }
@@ -252,35 +247,6 @@ fn check(program: &Path, kin: Kin) -> Result<(), NativeError> {
         return Err(NativeError::SetUser);
     }
     Ok(())
-}
-
-/// Numbers of counted blocks and edges of a file.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Copied {
-    /// Blocks counted by copies of their functions, not by breakpoints.
-    pub blocks: usize,
-    /// Edges that the copies count in addition.
-    pub edges: usize,
-}
-
-impl Copied {
-    /// Counts those of a file with these `blocks`. The language runtime has no copies.
-    #[must_use]
-    pub fn of(path: &Path, blocks: &Blocks) -> Self {
-        let Ok(bytes) = fs::read(path) else { return Self::default() };
-        let Ok(file) = object::File::parse(&*bytes) else { return Self::default() };
-        let detours = match is_language(path) {
-            true => Detours::default(),
-            false => detours::of(&file, blocks, Amount::Hits),
-        };
-        let counted = detours.counted_by.iter().filter(|by| **by != CountedBy::Breakpoint);
-        Self { blocks: counted.count(), edges: detours.edges as usize }
-    }
-}
-
-/// Returns true for the language runtime: all code uses its comparisons and jumps, and breakpoint handlers call it.
-fn is_language(path: &Path) -> bool {
-    is_runtime(&path.file_name().unwrap_or_default().to_string_lossy())
 }
 
 fn add(

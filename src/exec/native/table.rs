@@ -4,10 +4,10 @@
 use std::io::{self, Write};
 use std::os::fd::OwnedFd;
 
+use ffuzz_inspect::detours::Amount;
 use ffuzz_sys::memory;
 use object::{Object, ObjectSegment};
 
-use super::detours::Amount;
 use super::entry::Entry;
 
 const MAGIC: u32 = u32::from_le_bytes(*b"FFBK");
@@ -94,9 +94,9 @@ pub(super) fn byte_at(file: &object::File<'_>, address: u64) -> Option<u8> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::detours::{CountedBy, Detours};
     use super::*;
-    use crate::blocks::Blocks;
+    use ffuzz_inspect::blocks::Blocks;
+    use ffuzz_inspect::detours::{CountedBy, Detours};
 
     #[test]
     fn the_layout_is_that_of_the_header() {

@@ -12,7 +12,6 @@ use std::time::Duration;
 
 use miette::Diagnostic;
 
-use super::binary;
 use super::launcher::Setup;
 use super::preload::{self, Preload};
 use super::{Fresh, FreshOptions, TargetError};
@@ -20,6 +19,7 @@ use ffuzz_assets::NET;
 use ffuzz_config::net::NetOptions;
 use ffuzz_config::options::TargetOptions;
 use ffuzz_engine::executor::FirstSession;
+use ffuzz_inspect::binary;
 use ffuzz_mutators::Mutators;
 pub(super) use record::RECORD_ENV;
 pub use record::{RecordError, Recording};

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::process::Command;
 
 use super::CiError;
-use ffuzz_exec::lines::{Covered, LineMap};
+use ffuzz_inspect::lines::{Covered, LineMap};
 
 /// Files that no harness is made of.
 const TEXTS: [&str; 6] = ["md", "rst", "txt", "adoc", "yml", "yaml"];

@@ -242,7 +242,7 @@ fn carried(
 /// A state of files that were rebuilt since is of no use.
 fn is_current(path: &Path) -> bool {
     let is_same = |part: &Part| {
-        let build = ffuzz_exec::build_of(Path::new(&part.file));
+        let build = ffuzz_inspect::parts::build_of(Path::new(&part.file));
         build.is_none_or(|build| build == part.build)
     };
     coverage::read(path).is_ok_and(|known| known.parts.iter().all(is_same))

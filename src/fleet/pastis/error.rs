@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use miette::Diagnostic;
 
-use ffuzz_exec::TargetError;
+use ffuzz_inspect::binary::ProgramError;
 
 /// Reason why a broker's client cannot start.
 #[derive(Debug, thiserror::Error, Diagnostic)]
@@ -69,7 +69,7 @@ pub enum Refusal {
     Missing(String),
     #[error("{0}")]
     #[diagnostic(transparent)]
-    Target(#[from] TargetError),
+    Program(#[from] ProgramError),
     #[error("the engine's arguments are wrong: {0}")]
     #[diagnostic(help("they are options of ffuzz: ffuzz --help lists them"))]
     Arguments(String),

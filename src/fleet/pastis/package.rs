@@ -12,7 +12,7 @@ use sha1::{Digest, Sha1};
 use zip::ZipArchive;
 
 use super::error::{Refusal, shortened};
-use ffuzz_exec::binary;
+use ffuzz_inspect::binary;
 
 /// Maximum total unpacked size; guards against zip bombs.
 const LARGEST: u64 = 1 << 30;

@@ -6,16 +6,16 @@ use std::path::Path;
 
 use iced_x86::Mnemonic;
 
-use super::blocks;
-use super::callees::{Call, Callees};
-use super::lines::{Frame, Source, decoder, written};
-use super::trace::Code;
+use crate::blocks;
+use crate::callees::{Call, Callees};
+use crate::code::Code;
+use crate::lines::{Frame, Source, decoder, written};
 use ffuzz_engine::domain::Site;
 
 const PREFIX: &str = "__sanitizer_cov_trace_";
 
 /// Comparison sites of a file; `is_program` is false for a library.
-pub(super) fn of_file(path: &Path, is_program: bool) -> Vec<Site> {
+pub(crate) fn of_file(path: &Path, is_program: bool) -> Vec<Site> {
     sites(path, is_program).unwrap_or_default()
 }
 

@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::{fs, io};
 
-use super::binary;
-use super::choice::Choice;
+use crate::binary;
+use crate::choice::Choice;
 
 /// Variable that makes the loader list what it would load, without starting the program (ld.so(8)).
 const LIST: &str = "LD_TRACE_LOADED_OBJECTS";

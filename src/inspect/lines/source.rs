@@ -19,29 +19,29 @@ const HASH: usize = 19;
 
 /// The debug information of a program or library. Unreadable parts count as missing.
 #[derive(Default)]
-pub(crate) struct Source {
+pub struct Source {
     context: Option<Context<Reader>>,
 }
 
 /// A row of the line table.
-pub(crate) struct Row<'a> {
-    pub(crate) address: u64,
-    pub(crate) file: Cow<'a, str>,
-    pub(crate) line: u32,
-    pub(crate) column: u32,
+pub struct Row<'a> {
+    pub address: u64,
+    pub file: Cow<'a, str>,
+    pub line: u32,
+    pub column: u32,
 }
 
 /// A place in the source.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
-pub(crate) struct Frame {
-    pub(crate) function: String,
-    pub(crate) file: String,
-    pub(crate) line: u32,
-    pub(crate) column: u32,
+pub struct Frame {
+    pub function: String,
+    pub file: String,
+    pub line: u32,
+    pub column: u32,
 }
 
 impl Source {
-    pub(crate) fn read(file: &object::File<'_>) -> Self {
+    pub fn read(file: &object::File<'_>) -> Self {
         let load = |id: SectionId| -> Result<Reader, gimli::Error> {
             let section = file.section_by_name(id.name());
             let data = section.and_then(|section| section.data().ok()).unwrap_or_default();
@@ -52,17 +52,17 @@ impl Source {
         Self { context: dwarf.and_then(|dwarf| Context::from_dwarf(dwarf).ok()) }
     }
 
-    pub(crate) fn is_empty(&self) -> bool {
+    pub fn is_empty(&self) -> bool {
         self.context.is_none()
     }
 
     /// Files and lines of a range of code, in code order.
-    pub(crate) fn within(&self, range: &Range<u64>) -> impl Iterator<Item = (Cow<'_, str>, u32)> {
+    pub fn within(&self, range: &Range<u64>) -> impl Iterator<Item = (Cow<'_, str>, u32)> {
         self.rows(range).map(|row| (row.file, row.line))
     }
 
     /// Like [`Self::within`], with columns and the address of each row's code.
-    pub(crate) fn rows(&self, range: &Range<u64>) -> impl Iterator<Item = Row<'_>> {
+    pub fn rows(&self, range: &Range<u64>) -> impl Iterator<Item = Row<'_>> {
         let context = self.context.as_ref();
         let rows = context
             .and_then(|context| context.find_location_range(range.start, range.end).ok())
@@ -76,7 +76,7 @@ impl Source {
     }
 
     /// Symbols of the functions inlined at this address.
-    pub(crate) fn inlined(&self, address: u64) -> Vec<String> {
+    pub fn inlined(&self, address: u64) -> Vec<String> {
         let frames = self.context.as_ref().map(|context| context.find_frames(address));
         let Some(mut frames) = frames.and_then(|frames| frames.skip_all_loads().ok()) else {
             return Vec::new();
@@ -93,7 +93,7 @@ impl Source {
 
     /// Source position of an instruction: the innermost function outside the standard library, inlined or not. None
     /// if nothing is known.
-    pub(crate) fn frame(&self, address: u64) -> Option<Frame> {
+    pub fn frame(&self, address: u64) -> Option<Frame> {
         let frames = self.context.as_ref()?.find_frames(address);
         let mut frames = frames.skip_all_loads().ok()?;
         let mut innermost = None;

@@ -1,25 +1,20 @@
 //! Records the blocks that one run executes, in order, in every thread and child.
 //!
-//! Breakpoints at the starts of the blocks (`blocks`) stop the process; no other build is needed. Files that are
+//! Breakpoints at the starts of the blocks ([`Code`]) stop the process; no other build is needed. Files that are
 //! loaded later get their breakpoints when the loader announces them.
 //!
 //! [`Fresh`] runs the process, so delivery, limits and mutators are the same as in every other run.
 //! `sys::breakpoints` stops the process at the places that a [`Watcher`] names, and queries it again when the loader
-//! announces new code (`_dl_debug_state`). `choice` selects the files, `objects` lists those that the loader maps
-//! into a process, and `callees` resolves their calls.
-
-mod code;
+//! announces new code (`_dl_debug_state`). A [`Choice`] selects the files.
 
 use std::collections::HashMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use code::Wanted;
-pub use code::{Code, Spot};
-
-use super::choice::Choice;
 use super::{Ended, Fresh, FreshOptions, TargetError};
 use ffuzz_engine::executor::ExitKind;
+use ffuzz_inspect::choice::Choice;
+use ffuzz_inspect::code::{Code, Wanted};
 use ffuzz_sys::breakpoints::{self, Next, Place, Watcher};
 use ffuzz_sys::listen::Limit;
 

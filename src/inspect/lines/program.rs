@@ -121,7 +121,7 @@ impl Last {
 }
 
 /// Decoder of the code that starts at this address.
-pub(crate) fn decoder(code: &[u8], start: u64) -> Decoder<'_> {
+pub fn decoder(code: &[u8], start: u64) -> Decoder<'_> {
     Decoder::with_ip(64, code, start, DecoderOptions::NONE)
 }
 
@@ -187,7 +187,7 @@ impl<'a> ElfProgram<'a> {
 }
 
 /// Addresses of a file's counters. In a position-independent program the table is filled at load time.
-pub(crate) fn table(file: &object::File<'_>) -> Option<Vec<u64>> {
+pub fn table(file: &object::File<'_>) -> Option<Vec<u64>> {
     let section = file.section_by_name(TABLE)?;
     let (data, start) = (section.data().ok()?, section.address());
     let (words, _) = data.as_chunks::<8>();

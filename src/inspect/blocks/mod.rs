@@ -30,15 +30,15 @@ pub struct Blocks {
     /// Start addresses as in the file, ascending.
     pub starts: Vec<u64>,
     /// Number of each block's counter, in the order of `starts`; empty without counters of `ffuzz-cc`.
-    pub(crate) counters: Vec<u32>,
+    pub counters: Vec<u32>,
     /// Functions listed in `.eh_frame`, without the refused ones.
     pub ranges: Vec<Range<u64>>,
     /// For each range: true if everything that leads into it is known.
-    pub(crate) is_closed: Vec<bool>,
+    pub is_closed: Vec<bool>,
     /// Addresses with another predecessor than the instruction before, ascending.
-    pub(crate) entries: Vec<u64>,
+    pub entries: Vec<u64>,
     /// The `entries` that calls, returns, tables or pointers may lead to, not only branches; ascending.
-    pub(crate) indirect: Vec<u64>,
+    pub indirect: Vec<u64>,
     /// Refused code with the reason.
     pub refused: Vec<(Range<u64>, Refusal)>,
 }
@@ -68,7 +68,7 @@ impl fmt::Display for Refusal {
 
 impl Blocks {
     /// Reads the blocks of a file; `decode`: also of a file without counters.
-    pub(super) fn read(file: &object::File<'_>, decode: bool) -> Self {
+    pub fn read(file: &object::File<'_>, decode: bool) -> Self {
         let is_ours = file.architecture() == Architecture::X86_64 && file.is_64();
         if !is_ours {
             return Self::default();
@@ -143,7 +143,7 @@ impl Blocks {
     }
 
     /// The range that holds this address.
-    pub(crate) fn range_at(&self, address: u64) -> Option<&Range<u64>> {
+    pub fn range_at(&self, address: u64) -> Option<&Range<u64>> {
         let after = self.ranges.partition_point(|range| range.start <= address);
         self.ranges[..after].last().filter(|range| address < range.end)
     }
@@ -253,30 +253,30 @@ impl Code {
 
 /// Size of a file's code in bytes, and the part that `.eh_frame` lists.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
-pub(crate) struct Known {
+pub struct Known {
     code: u64,
     known: u64,
 }
 
 impl Known {
-    pub(crate) fn of(file: &object::File<'_>, blocks: &Blocks) -> Self {
+    pub fn of(file: &object::File<'_>, blocks: &Blocks) -> Self {
         let bytes = |range: &Range<u64>| range.end - range.start;
         let refused = blocks.refused.iter().map(|(range, _)| range);
         let known = blocks.ranges.iter().chain(refused).map(bytes).sum();
         Self { code: executable(file).map(|range| bytes(&range)).sum(), known }
     }
 
-    pub(crate) fn words(self) -> [u64; 2] {
+    pub fn words(self) -> [u64; 2] {
         [self.code, self.known]
     }
 
-    pub(crate) fn from_words([code, known]: [u64; 2]) -> Self {
+    pub fn from_words([code, known]: [u64; 2]) -> Self {
         Self { code, known }
     }
 
     /// Returns true if `.eh_frame` lists less than an eighth of the code, whatever the compiler's start-up
     /// code adds.
-    pub(crate) fn is_little(self) -> bool {
+    pub fn is_little(self) -> bool {
         self.known < self.code / 8
     }
 }
@@ -305,7 +305,7 @@ struct Frame {
 }
 
 /// The functions that `.eh_frame` lists, ascending and disjoint.
-pub(crate) fn ranges(file: &object::File<'_>) -> Vec<Range<u64>> {
+pub fn ranges(file: &object::File<'_>) -> Vec<Range<u64>> {
     let mut ranges: Vec<_> = frames(file).into_iter().map(|frame| frame.range).collect();
     ranges.sort_unstable_by_key(|range| range.start);
     ranges.dedup_by(|next, range| next.start < range.end);
@@ -343,11 +343,11 @@ fn frames(file: &object::File<'_>) -> Vec<Frame> {
 }
 
 /// Targets of the branches in a range.
-pub(crate) fn branches(code: &[u8], start: u64) -> Vec<u64> {
+pub fn branches(code: &[u8], start: u64) -> Vec<u64> {
     sweep::branches(code, start)
 }
 
-pub(crate) fn code<'a>(file: &object::File<'a>, range: &Range<u64>) -> Option<&'a [u8]> {
+pub fn code<'a>(file: &object::File<'a>, range: &Range<u64>) -> Option<&'a [u8]> {
     let section = file.sections().find(|section| {
         let start = section.address();
         start <= range.start && range.end <= start.saturating_add(section.size())

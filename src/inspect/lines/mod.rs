@@ -13,7 +13,7 @@ mod program;
 mod source;
 
 pub use map::{Covered, FunctionFacts, LineFacts, LineMap};
-pub(super) use places::CounterPlaces;
+pub use places::CounterPlaces;
 pub use places::Places;
 
 use std::collections::HashMap;
@@ -26,9 +26,9 @@ use miette::Diagnostic;
 use ffuzz_engine::coverage::flow::FunctionFlow;
 use flow::Stretch;
 use program::ElfProgram;
-pub(super) use program::{decoder, table};
+pub use program::{decoder, table};
 pub use source::written;
-pub(super) use source::{Frame, Source};
+pub use source::{Frame, Source};
 
 /// Reason why the lines of a program are unknown.
 #[derive(Debug, thiserror::Error, Diagnostic)]
@@ -90,7 +90,7 @@ fn stretches(program: &ElfProgram<'_>) -> Vec<Vec<Stretch>> {
 
 /// Control flow of a file's functions, from x86-64 machine code only. `counted` has the counters of a file without a
 /// table, `counters` their range in the edge map.
-pub(super) fn functions_of(
+pub fn functions_of(
     file: &object::File<'_>,
     counted: Option<&FileCounters>,
     counters: &Range<usize>,

@@ -2,7 +2,7 @@
 
 /// `enum ffuzz_comparer`.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(super) enum Form {
+pub(crate) enum Form {
     Memory,
     Text,
     TextOfLength,
@@ -15,9 +15,9 @@ pub(super) enum Form {
 
 /// Method by which a function compares.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(super) struct Comparer {
-    pub(super) form: Form,
-    pub(super) ignores_case: bool,
+pub(crate) struct Comparer {
+    pub(crate) form: Form,
+    pub(crate) ignores_case: bool,
 }
 
 /// The functions of `llvm-passes/ffuzz-log.hpp`.
@@ -94,7 +94,7 @@ const NAMES: [(Form, &[&str]); 8] = [
 ];
 
 impl Comparer {
-    pub(super) fn of(name: &str) -> Option<Self> {
+    pub(crate) fn of(name: &str) -> Option<Self> {
         let form = NAMES.iter().find(|(_, names)| names.contains(&name))?.0;
         let lower = name.to_ascii_lowercase();
         let marks = ["case", "icmp", "curl_str", "strcsequal"];
@@ -108,7 +108,7 @@ mod tests {
 
     #[test]
     fn the_names_are_those_of_the_pass() {
-        let pass = include_str!("../../../llvm-passes/ffuzz-log.hpp");
+        let pass = include_str!("../../llvm-passes/ffuzz-log.hpp");
         let list = pass.split("StringSwitch<Comparer>(Name)").nth(1).unwrap();
         let list = list.split(".Default(").next().unwrap();
         for name in list.split('"').skip(1).step_by(2) {

@@ -9,30 +9,34 @@
 mod function;
 mod writer;
 
+use std::fs;
+use std::path::Path;
+
 use crate::blocks::{Blocks, branches, code};
+use crate::choice::is_language;
 use ffuzz_config::options::NativeDomain;
 use function::Function;
 use writer::Writer;
 
 /// Code and jumps that the runtime adds to a file.
 #[derive(Debug, Default)]
-pub(super) struct Detours {
+pub struct Detours {
     /// Code of the copies, as if it stood at address 0 of the file.
-    pub(super) code: Vec<u8>,
+    pub code: Vec<u8>,
     /// Address of each jump in the file, and its destination as an offset in `code`; ascending.
-    pub(super) jumps: Vec<(u32, u32)>,
+    pub jumps: Vec<(u32, u32)>,
     /// Offsets in `code` of 32-bit distances to addresses of the file, which the runtime relocates
     /// (`runtime/native/detours.c`). All other code is position-independent.
-    pub(super) fields: Vec<u32>,
+    pub fields: Vec<u32>,
     /// Number of counters after those of the blocks.
-    pub(super) edges: u32,
+    pub edges: u32,
     /// How each block is counted.
-    pub(super) counted_by: Vec<CountedBy>,
+    pub counted_by: Vec<CountedBy>,
 }
 
 /// Kinds of counters in the copies.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
-pub(super) enum Amount {
+pub enum Amount {
     /// Coverage: one byte for each block and edge.
     #[default]
     Hits,
@@ -42,7 +46,7 @@ pub(super) enum Amount {
 
 impl Amount {
     /// Counters that these domains need.
-    pub(super) fn of(domains: &[NativeDomain]) -> Self {
+    pub fn of(domains: &[NativeDomain]) -> Self {
         match domains.iter().any(|domain| domain.counts_blocks()) {
             true => Self::Executions,
             false => Self::Hits,
@@ -52,7 +56,7 @@ impl Amount {
 
 /// Counter of a block's executions. Only [`Self::Breakpoint`] needs a breakpoint in the original.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
-pub(super) enum CountedBy {
+pub enum CountedBy {
     #[default]
     Breakpoint,
     Copy,
@@ -61,7 +65,7 @@ pub(super) enum CountedBy {
 }
 
 /// Detours of a file.
-pub(super) fn of(file: &object::File<'_>, blocks: &Blocks, amount: Amount) -> Detours {
+pub fn of(file: &object::File<'_>, blocks: &Blocks, amount: Amount) -> Detours {
     let (mut functions, mut others) = (Vec::new(), Vec::new());
     for (range, is_closed) in blocks.ranges.iter().zip(&blocks.is_closed) {
         let Some(bytes) = code(file, range) else { continue };
@@ -74,4 +78,28 @@ pub(super) fn of(file: &object::File<'_>, blocks: &Blocks, amount: Amount) -> De
     let mut writer = Writer::new(blocks, &arrivals, amount);
     functions.iter().for_each(|function| writer.write(function));
     writer.finish()
+}
+
+/// Numbers of counted blocks and edges of a file.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Copied {
+    /// Blocks counted by copies of their functions, not by breakpoints.
+    pub blocks: usize,
+    /// Edges that the copies count in addition.
+    pub edges: usize,
+}
+
+impl Copied {
+    /// Counts those of a file with these `blocks`. The language runtime has no copies.
+    #[must_use]
+    pub fn of(path: &Path, blocks: &Blocks) -> Self {
+        let Ok(bytes) = fs::read(path) else { return Self::default() };
+        let Ok(file) = object::File::parse(&*bytes) else { return Self::default() };
+        let detours = match is_language(path) {
+            true => Detours::default(),
+            false => of(&file, blocks, Amount::Hits),
+        };
+        let counted = detours.counted_by.iter().filter(|by| **by != CountedBy::Breakpoint);
+        Self { blocks: counted.count(), edges: detours.edges as usize }
+    }
 }

@@ -1,7 +1,9 @@
 //! Selects the files of a process to analyze: the program and the libraries that the user names.
 
+use std::path::Path;
+
 /// Beginnings of the names of language runtime libraries.
-pub(super) const RUNTIME: [&str; 12] = [
+pub const RUNTIME: [&str; 12] = [
     "libc.so",
     "libc-",
     "libm.so",
@@ -61,6 +63,12 @@ fn is_called(file: &str, name: &str) -> bool {
 #[must_use]
 pub fn is_runtime(name: &str) -> bool {
     RUNTIME.iter().any(|start| name.starts_with(start))
+}
+
+/// Returns true for the language runtime: all code uses its comparisons and jumps, and breakpoint handlers call it.
+#[must_use]
+pub fn is_language(path: &Path) -> bool {
+    is_runtime(&path.file_name().unwrap_or_default().to_string_lossy())
 }
 
 #[cfg(test)]

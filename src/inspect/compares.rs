@@ -3,9 +3,9 @@
 
 use iced_x86::{ConditionCode, FlowControl, Instruction, Mnemonic, OpKind, Register};
 
-use super::functions::{Comparer, Form};
 use crate::blocks::{Blocks, code};
 use crate::callees::{Call, Callees};
+use crate::comparers::{Comparer, Form};
 use crate::lines::decoder;
 
 /// Size of `struct ffuzz_code_site` (`runtime/native/table.h`).
@@ -25,8 +25,8 @@ const SEARCH: u8 = 7;
 
 /// One comparison.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(super) struct CompareSite {
-    pub(super) at: u64,
+pub struct CompareSite {
+    pub at: u64,
     length: u8,
     /// Size of an operand; for a call, the method of comparison.
     bytes: u8,
@@ -36,7 +36,7 @@ pub(super) struct CompareSite {
 
 /// Location of an operand.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
-pub(super) struct Side {
+pub struct Side {
     form: u8,
     /// Register numbers, in encoding order.
     base: u8,
@@ -63,10 +63,10 @@ const IGNORES_CASE: u8 = 0x80;
 
 impl CompareSite {
     /// Size in the table of the runtime, with the address first.
-    pub(super) const BYTES: usize = 32;
+    pub const BYTES: usize = 32;
 
     /// Writes it in the form that the runtime reads.
-    pub(super) fn write(&self, byte: u8, out: &mut Vec<u8>) {
+    pub fn write(&self, byte: u8, out: &mut Vec<u8>) {
         out.extend((self.at as u32).to_le_bytes());
         out.extend([byte, self.length, self.bytes, self.kind]);
         for side in &self.sides {
@@ -78,7 +78,7 @@ impl CompareSite {
     }
 
     /// Description for users.
-    pub(super) fn what(&self) -> String {
+    pub fn what(&self) -> String {
         let sign = match self.kind {
             EQUAL => "==",
             UNSIGNED => "unsigned <",
@@ -93,7 +93,7 @@ impl CompareSite {
 }
 
 /// Comparisons in the ranges of a file, by address.
-pub(super) fn sites(file: &object::File<'_>, blocks: &Blocks) -> Vec<CompareSite> {
+pub fn sites(file: &object::File<'_>, blocks: &Blocks) -> Vec<CompareSite> {
     let comparers = Callees::of(file, Comparer::of);
     let mut found = Vec::new();
     let mut instructions = Vec::new();

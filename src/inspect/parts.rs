@@ -39,7 +39,7 @@ pub fn build_of(file: &Path) -> Option<String> {
     })
 }
 
-pub(crate) fn hex(bytes: &[u8]) -> String {
+pub fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 

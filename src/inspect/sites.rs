@@ -7,22 +7,22 @@ use std::path::{Path, PathBuf};
 
 use object::read::{Object, ObjectSection, ReadCache};
 
-use super::callbacks;
+use crate::callbacks;
 use ffuzz_engine::domain::Site;
 
 /// Section written by `llvm-passes/ffuzz-domain.hpp`, and that of `ffuzz-log.hpp`.
 const SECTION: &str = ".ffuzz_keys";
-pub(super) const LOG_SECTION: &str = ".ffuzz_log";
+pub const LOG_SECTION: &str = ".ffuzz_log";
 /// Maximum table size: a program with some two million sites.
 const MAX_TABLE: u64 = 128 << 20;
 
 /// The sites of `program`, which runs as `pid`, and of its libraries.
-pub(super) fn read(program: &Path, pid: i32) -> Vec<Site> {
+pub fn read(program: &Path, pid: i32) -> Vec<Site> {
     of_files(&program_and_libraries(program, pid))
 }
 
 /// The comparison sites of the same files.
-pub(super) fn of_comparisons(program: &Path, pid: i32) -> Vec<Site> {
+pub fn of_comparisons(program: &Path, pid: i32) -> Vec<Site> {
     let files = program_and_libraries(program, pid);
     let tables = files.iter().filter_map(|file| section(file, LOG_SECTION));
     let mut sites: Vec<Site> = tables.flat_map(|table| Site::parse(&table)).collect();
@@ -32,7 +32,7 @@ pub(super) fn of_comparisons(program: &Path, pid: i32) -> Vec<Site> {
 }
 
 /// The files of `program`, which runs as `pid`.
-pub(super) fn program_and_libraries(program: &Path, pid: i32) -> Vec<PathBuf> {
+pub fn program_and_libraries(program: &Path, pid: i32) -> Vec<PathBuf> {
     let mut files = files_of(pid);
     if !files.iter().any(|file| file == program) {
         files.push(program.to_owned());
@@ -47,12 +47,12 @@ pub fn of_files(files: &[impl AsRef<Path>]) -> Vec<Site> {
 }
 
 /// The files whose code is mapped in a process.
-pub(super) fn files_of(pid: i32) -> Vec<PathBuf> {
+pub fn files_of(pid: i32) -> Vec<PathBuf> {
     mapped(pid, b'x')
 }
 
 /// The files that are mapped in a process, as code or data.
-pub(super) fn mapped_files(pid: i32) -> Vec<PathBuf> {
+pub fn mapped_files(pid: i32) -> Vec<PathBuf> {
     mapped(pid, b'r')
 }
 
@@ -82,7 +82,7 @@ fn of_file(path: &Path) -> Vec<Site> {
 }
 
 /// Content of a section; None if it is missing or has an impossible size.
-pub(super) fn section(path: &Path, name: &str) -> Option<Vec<u8>> {
+pub fn section(path: &Path, name: &str) -> Option<Vec<u8>> {
     // A pipe would block; devices are excluded too.
     let data = fs::metadata(path).ok().filter(fs::Metadata::is_file)?;
     let cache = ReadCache::new(File::open(path).ok()?);

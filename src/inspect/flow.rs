@@ -10,8 +10,8 @@ use std::path::{Path, PathBuf};
 
 use object::{Object, ObjectSection};
 
-use super::lines::{self, FileCounters};
-use super::sites;
+use crate::lines::{self, FileCounters};
+use crate::sites;
 use ffuzz_engine::coverage::flow::{BlockFlow, FunctionFlow};
 use ffuzz_engine::domain::Site;
 use ffuzz_engine::executor::Module;
@@ -25,7 +25,7 @@ const MAX_TABLE: u64 = 64 << 20;
 /// Reads the functions of these files, with calls by [`FunctionFlow::name`]. Also returns the files
 /// with a damaged table, for which the machine code is read. `counted` returns the counters of a file
 /// without compiled ones.
-pub(super) fn read(
+pub fn read(
     modules: &[Module],
     counted: impl Fn(&Path) -> Option<FileCounters>,
 ) -> (Vec<FunctionFlow>, Vec<PathBuf>) {

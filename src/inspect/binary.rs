@@ -1,10 +1,10 @@
 //! Facts from the target's file that are known before it is started.
 
-use std::ffi::{OsStr, OsString};
-use std::fs;
+use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
+use std::{fs, io};
 
 use memchr::memmem;
 use object::elf::{FileHeader32, FileHeader64};
@@ -12,8 +12,7 @@ use object::read::elf::{FileHeader, ProgramHeader};
 use object::read::{FileKind, ReadCache};
 use object::{Architecture, Endianness, Object};
 
-use super::TargetError;
-use ffuzz_config::env;
+use miette::Diagnostic;
 
 /// Facts found in the file.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
@@ -51,6 +50,32 @@ pub enum Kin {
     Go,
 }
 
+/// Reason why a file is no program to run.
+#[derive(Debug, thiserror::Error, Diagnostic)]
+pub enum ProgramError {
+    #[error("cannot find the target {program:?}")]
+    #[diagnostic(help("give its path, for example ./target"))]
+    NotFound { program: PathBuf },
+    #[error("cannot read the target {path:?}: {source}")]
+    #[diagnostic(help("check the file and its permissions"))]
+    Unreadable { path: PathBuf, source: io::Error },
+    #[error("the target {path:?} is not an executable file")]
+    #[diagnostic(help("chmod +x {}", path.display()))]
+    NotExecutable { path: PathBuf },
+    #[error("the target {path:?} is a script, not a program")]
+    #[diagnostic(help(
+        "name the program that the script starts; without -Q, AFL_SKIP_BIN_CHECK=1 runs the \
+         script anyway"
+    ))]
+    Script { path: PathBuf },
+    #[error("the target {path:?} is {what}, not a program")]
+    #[diagnostic(help("name a Linux program; AFL_SKIP_BIN_CHECK=1 tries it anyway"))]
+    NotProgram { path: PathBuf, what: &'static str },
+    #[error("the target {path:?} is built for {found}, this machine runs {host}")]
+    #[diagnostic(help("build the target for this machine"))]
+    Architecture { path: PathBuf, found: String, host: &'static str },
+}
+
 fn kin(path: &Path, content: &[u8]) -> Kin {
     let name = path.file_name().unwrap_or_default().as_bytes();
     if name.starts_with(b"python") || contains(content, b"Py_BytesMain\0") {
@@ -65,7 +90,7 @@ fn kin(path: &Path, content: &[u8]) -> Kin {
 }
 
 /// Finds the program like a shell: a name without a slash is searched in `search_path`.
-pub fn locate(program: &OsStr, search_path: Option<&OsStr>) -> Result<PathBuf, TargetError> {
+pub fn locate(program: &OsStr, search_path: Option<&OsStr>) -> Result<PathBuf, ProgramError> {
     let path = PathBuf::from(program);
     let found = if program.as_bytes().contains(&b'/') {
         path.exists().then_some(path)
@@ -78,24 +103,24 @@ pub fn locate(program: &OsStr, search_path: Option<&OsStr>) -> Result<PathBuf, T
     };
     found
         .and_then(|path| std::path::absolute(path).ok())
-        .ok_or_else(|| TargetError::NotFound { program: program.into() })
+        .ok_or_else(|| ProgramError::NotFound { program: program.into() })
 }
 
 /// Reads the file and collects its markers; fails if it is no program for this machine (any machine if
 /// `is_emulated`).
-pub fn inspect(path: &Path, is_emulated: bool) -> Result<Traits, TargetError> {
-    let unreadable = |source| TargetError::Unreadable { path: path.into(), source };
+pub fn inspect(path: &Path, is_emulated: bool) -> Result<Traits, ProgramError> {
+    let unreadable = |source| ProgramError::Unreadable { path: path.into(), source };
     let data = fs::metadata(path).map_err(unreadable)?;
     if !data.is_file() {
         let what = if data.is_dir() { "a folder" } else { "no regular file" };
-        return Err(TargetError::NotProgram { path: path.into(), what });
+        return Err(ProgramError::NotProgram { path: path.into(), what });
     }
     if data.permissions().mode() & 0o111 == 0 {
-        return Err(TargetError::NotExecutable { path: path.into() });
+        return Err(ProgramError::NotExecutable { path: path.into() });
     }
     let content = fs::read(path).map_err(unreadable)?;
     if content.starts_with(b"#!") {
-        return Err(TargetError::Script { path: path.into() });
+        return Err(ProgramError::Script { path: path.into() });
     }
     check_machine(path, &content, is_emulated)?;
     let instrumented = contains(&content, b"__AFL_SHM_ID\0");
@@ -136,25 +161,25 @@ pub fn has_driver(program: &Path) -> bool {
 }
 
 /// Returns true if any version of `ffuzz-cc` built the program: its runtime looks for a channel.
-pub(super) fn takes_channel(program: &[u8]) -> bool {
+pub fn takes_channel(program: &[u8]) -> bool {
     contains(program, b"FFUZZ_CHANNEL\0")
 }
 
 /// Returns true if `ffuzz-cc` linked the library, which needs the maps of the program's runtime
 /// (`runtime/stub.c`).
-pub(super) fn needs_runtime(library: &[u8]) -> bool {
+pub fn needs_runtime(library: &[u8]) -> bool {
     contains(library, b"__ffuzz_guard_init\0")
 }
 
 /// Returns true if a program is for this machine's processor and word size.
-pub(super) fn is_native(path: &Path) -> bool {
+pub fn is_native(path: &Path) -> bool {
     processor(path).is_ok_and(|name| name.is_ok_and(|name| name == std::env::consts::ARCH))
 }
 
 /// Returns true if a program is for another processor.
 #[must_use]
 pub fn is_foreign(path: &Path) -> bool {
-    matches!(inspect(path, false), Err(TargetError::Architecture { .. }))
+    matches!(inspect(path, false), Err(ProgramError::Architecture { .. }))
 }
 
 /// Names of the option variables of the sanitizers linked into a program; None if the file is no program for
@@ -176,7 +201,7 @@ pub fn sanitizer_variables(path: &Path) -> Option<Vec<&'static str>> {
 
 /// QEMU's name of the processor that a program is for; the inner error describes an unsupported processor, the
 /// outer one says why the file is no program.
-pub(super) fn processor(path: &Path) -> Result<Result<&'static str, String>, String> {
+pub fn processor(path: &Path) -> Result<Result<&'static str, String>, String> {
     let content = fs::read(path).map_err(|error| error.to_string())?;
     let file = object::File::parse(&*content).map_err(|error| error.to_string())?;
     let is_little = file.is_little_endian();
@@ -211,7 +236,7 @@ pub fn loader(path: &Path) -> Option<PathBuf> {
 }
 
 /// Name of the loader's C library, if our libraries are not built for it.
-pub(super) fn other_libc(loader: &Path) -> Option<&'static str> {
+pub fn other_libc(loader: &Path) -> Option<&'static str> {
     let name = loader.file_name().unwrap_or_default().as_bytes();
     let known: [(&[u8], &str); 2] = [(b"ld-musl-", "musl"), (b"linker", "bionic")];
     known.iter().find(|(start, _)| name.starts_with(start)).map(|(_, libc)| *libc)
@@ -232,8 +257,8 @@ const HOST: (u16, u8, &str) = (62, 2, "x86-64");
 #[cfg(target_arch = "aarch64")]
 const HOST: (u16, u8, &str) = (183, 2, "aarch64");
 
-fn check_machine(path: &Path, content: &[u8], is_any: bool) -> Result<(), TargetError> {
-    let not_program = |what| Err(TargetError::NotProgram { path: path.into(), what });
+fn check_machine(path: &Path, content: &[u8], is_any: bool) -> Result<(), ProgramError> {
+    let not_program = |what| Err(ProgramError::NotProgram { path: path.into(), what });
     if !content.starts_with(ELF_MAGIC) || content.len() < 32 {
         return not_program("not an ELF file");
     }
@@ -249,7 +274,7 @@ fn check_machine(path: &Path, content: &[u8], is_any: bool) -> Result<(), Target
     if !is_any && (!runs_here || !little_endian) {
         let bits = if class == 1 { "32" } else { "64" };
         let found = format!("{} ({bits} bits)", machine_name(machine));
-        return Err(TargetError::Architecture { path: path.into(), found, host: HOST.2 });
+        return Err(ProgramError::Architecture { path: path.into(), found, host: HOST.2 });
     }
     let entry = if class == 1 { &content[24..28] } else { &content[24..32] };
     match kind {
@@ -271,32 +296,9 @@ fn contains(haystack: &[u8], needle: &[u8]) -> bool {
     memmem::find(haystack, needle).is_some()
 }
 
-/// Replaces the [`env::placeholder`] in every argument by the path of the input file; true if there was any.
-pub fn substitute(arguments: &mut [OsString], input: &Path) -> bool {
-    let mut any = false;
-    for argument in arguments {
-        if let Some(at) = env::placeholder_in(argument) {
-            let bytes = argument.as_bytes();
-            let rest = &bytes[at + env::placeholder().len()..];
-            let parts = [&bytes[..at], input.as_os_str().as_bytes(), rest];
-            *argument = OsStr::from_bytes(&parts.concat()).to_owned();
-            any = true;
-        }
-    }
-    any
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn at_signs_are_replaced_inside_of_an_argument() {
-        let mut arguments = vec!["x".into(), "--in=@@".into(), "y".into()];
-        assert!(substitute(&mut arguments, Path::new("/o/.cur_input")));
-        assert_eq!(arguments, ["x", "--in=/o/.cur_input", "y"]);
-        assert!(!substitute(&mut arguments, Path::new("/o")));
-    }
 
     #[test]
     fn markers_are_found_anywhere() {
@@ -325,9 +327,9 @@ mod tests {
             fs::set_permissions(&path, fs::Permissions::from_mode(mode)).unwrap();
             inspect(&path, false).unwrap_err()
         };
-        assert!(matches!(file("a", b"", 0o644), TargetError::NotExecutable { .. }));
-        assert!(matches!(file("b", b"#!/bin/sh\n", 0o755), TargetError::Script { .. }));
-        assert!(matches!(file("c", b"MZ", 0o755), TargetError::NotProgram { .. }));
+        assert!(matches!(file("a", b"", 0o644), ProgramError::NotExecutable { .. }));
+        assert!(matches!(file("b", b"#!/bin/sh\n", 0o755), ProgramError::Script { .. }));
+        assert!(matches!(file("c", b"MZ", 0o755), ProgramError::NotProgram { .. }));
         let elf = |class: u8, order: u8, kind: u8, machine: [u8; 2]| {
             let mut bytes = vec![0; 64];
             bytes[..6].copy_from_slice(&[0x7f, b'E', b'L', b'F', class, order]);
@@ -347,6 +349,6 @@ mod tests {
         let folder = inspect(dir.path(), false).unwrap_err().to_string();
         assert!(folder.contains("is a folder, not a program"), "{folder}");
         let missing = locate(OsStr::new("./no-such-program"), None);
-        assert!(matches!(missing, Err(TargetError::NotFound { .. })));
+        assert!(matches!(missing, Err(ProgramError::NotFound { .. })));
     }
 }

@@ -6,10 +6,10 @@ use std::collections::HashMap;
 use iced_x86::{Instruction, Mnemonic};
 use object::{Object, ObjectSection, ObjectSymbol, ObjectSymbolTable, RelocationTarget};
 
-use super::lines::decoder;
+use crate::lines::decoder;
 
 /// Known functions, each with a `T`, and the ways in which a file calls them.
-pub(super) struct Callees<'a, T> {
+pub(crate) struct Callees<'a, T> {
     /// By slot: the place where the loader stores the function's address.
     slots: HashMap<u64, T>,
     /// By the place where the loader stores the address of a slot, which is a variable that holds a function.
@@ -22,16 +22,16 @@ pub(super) struct Callees<'a, T> {
 
 /// One call.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Call<T> {
-    pub(super) callee: T,
+pub(crate) struct Call<T> {
+    pub(crate) callee: T,
     /// The callee's address, or that of its slot.
-    pub(super) target: u64,
-    pub(super) is_slot: bool,
+    pub(crate) target: u64,
+    pub(crate) is_slot: bool,
 }
 
 impl<'a, T: Copy> Callees<'a, T> {
     /// `named` returns the `T` of a function name, if it is one of the known functions.
-    pub(super) fn of(file: &object::File<'a>, named: impl Fn(&str) -> Option<T>) -> Self {
+    pub(crate) fn of(file: &object::File<'a>, named: impl Fn(&str) -> Option<T>) -> Self {
         let defined = |symbol: object::Symbol<'_, '_>| {
             let known = named(symbol.name().ok()?)?;
             (symbol.address() != 0).then_some((symbol.address(), known))
@@ -65,22 +65,22 @@ impl<'a, T: Copy> Callees<'a, T> {
         Self { slots, variables, own, stubs: stubs.collect() }
     }
 
-    pub(super) fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.own.is_empty() && self.slots.is_empty()
     }
 
     /// The function whose address is stored at `place`.
-    pub(super) fn in_slot(&self, place: u64) -> Option<T> {
+    pub(crate) fn in_slot(&self, place: u64) -> Option<T> {
         self.slots.get(&place).copied()
     }
 
     /// The function that the variable at `place`'s address holds.
-    pub(super) fn in_variable(&self, place: u64) -> Option<T> {
+    pub(crate) fn in_variable(&self, place: u64) -> Option<T> {
         self.variables.get(&place).copied()
     }
 
     /// The call that this instruction, a call or a jump, makes to a known function.
-    pub(super) fn called(&self, instruction: &Instruction) -> Option<Call<T>> {
+    pub(crate) fn called(&self, instruction: &Instruction) -> Option<Call<T>> {
         if instruction.is_ip_rel_memory_operand() {
             let target = instruction.ip_rel_memory_address();
             return Some(Call { callee: *self.slots.get(&target)?, target, is_slot: true });

@@ -11,11 +11,11 @@ use iced_x86::{Instruction, Mnemonic, OpKind, Register};
 
 use crate::blocks::code;
 use crate::callees::Callees;
+use crate::code::Code;
 use crate::lines::decoder;
-use crate::trace::Code;
 
 /// Variable that tells the runtime which domains to count (`runtime/native/domains.h`).
-pub(super) const ENV: &str = "FFUZZ_DOMAINS";
+pub const ENV: &str = "FFUZZ_DOMAINS";
 
 /// A function whose calls are counted.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -201,7 +201,7 @@ struct Place {
 }
 
 /// The keys of these domains in a file, with their names.
-pub(super) fn sites(path: &Path, domains: &[NativeDomain]) -> Vec<Site> {
+pub fn sites(path: &Path, domains: &[NativeDomain]) -> Vec<Site> {
     let Some(code) = Code::decoded(path) else { return Vec::new() };
     let identity = identity(path);
     let mut sites = Vec::new();
@@ -267,18 +267,32 @@ fn calls(path: &Path, of: &Code) -> Vec<(Place, Counted)> {
 }
 
 /// Identity of a file, from its name (FNV-1a), so that keys are the same elsewhere.
-pub(super) fn identity(path: &Path) -> u32 {
+pub fn identity(path: &Path) -> u32 {
     let name = path.file_name().unwrap_or_default().as_encoded_bytes();
     name.iter().fold(0x811c_9dc5, |hash, byte| (hash ^ u32::from(*byte)).wrapping_mul(0x0100_0193))
 }
 
 /// `ffuzz_place_key` of `runtime/native/callers.c`.
-pub(super) fn key(identity: u32, address: u32) -> u32 {
+pub fn key(identity: u32, address: u32) -> u32 {
     let key = identity.wrapping_add(address.wrapping_mul(0x9e37_79b1));
     let key = (key ^ key >> 16).wrapping_mul(0x85eb_ca6b);
     let key = (key ^ key >> 13).wrapping_mul(0xc2b2_ae35);
     let key = key ^ key >> 16;
     if key & 0xffff == 0 { 1 } else { key }
+}
+
+/// Keys of `perf`: the blocks of a file whose executions are counted in copies. Functions without a copy have none.
+pub fn block_sites(path: &Path) -> Vec<Site> {
+    let Some(code) = Code::decoded(path) else { return Vec::new() };
+    let (identity, blocks) = (identity(path), code.blocks());
+    let closed = blocks.ranges.iter().zip(&blocks.is_closed).filter(|(_, is_closed)| **is_closed);
+    let starts = closed.flat_map(|(range, _)| {
+        let first = blocks.starts.partition_point(|at| *at < range.start);
+        blocks.starts[first..].iter().take_while(|at| **at < range.end)
+    });
+    let domain = NativeDomain::Perf.name();
+    let site = |at: &u64| code.site(domain, key(identity, *at as u32), *at, "block");
+    starts.map(site).collect()
 }
 
 #[cfg(test)]
@@ -287,8 +301,8 @@ mod tests {
 
     #[test]
     fn the_functions_are_those_of_the_runtime_and_of_the_passes() {
-        let allocations = include_str!("../../../runtime/native/allocations.c");
-        let writes = include_str!("../../../runtime/native/writes.c");
+        let allocations = include_str!("../../runtime/native/allocations.c");
+        let writes = include_str!("../../runtime/native/writes.c");
         for name in ALLOCATIONS {
             let named = [format!("C({name})"), format!("DO({name})"), format!("{{\"{name}\"")];
             assert!(named.iter().any(|text| allocations.contains(text)), "{name}");
@@ -297,7 +311,7 @@ mod tests {
             let named = [format!("C({name})"), format!("{{\"{name}\"")];
             assert!(named.iter().any(|text| writes.contains(text)), "{name}");
         }
-        let pass = include_str!("../../../llvm-passes/waypoints-out-pass.cc");
+        let pass = include_str!("../../llvm-passes/waypoints-out-pass.cc");
         let list = pass.split("StringSwitch<Kind>(Name)").nth(1).unwrap();
         let list = list.split(".Default(").next().unwrap();
         for name in list.split('"').skip(1).step_by(2) {

@@ -56,14 +56,14 @@ impl Places {
 
 /// The counters of all files of a target.
 #[derive(Debug, Default)]
-pub(crate) struct CounterPlaces {
+pub struct CounterPlaces {
     /// Maps a file that cannot be read to None.
     files: HashMap<PathBuf, Option<Places>>,
 }
 
 impl CounterPlaces {
     /// Position of a counter of the edge map. `counted` has the counters of a file without a table.
-    pub(crate) fn of(
+    pub fn of(
         &mut self,
         counter: u32,
         modules: &[Module],

@@ -25,18 +25,18 @@ pub struct Code {
     /// File name without the path.
     pub name: String,
     /// Address of [`LOADED`], if the file is the loader.
-    pub(super) notice: Option<u64>,
+    pub notice: Option<u64>,
     segments: Vec<Segment>,
     /// Lowest address of the file.
     lowest: u64,
-    pub(super) blocks: Blocks,
+    pub blocks: Blocks,
     functions: Vec<(Range<u64>, String)>,
     source: OnceCell<Source>,
 }
 
 /// Blocks of a file to trace.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(super) enum Wanted {
+pub enum Wanted {
     Nothing,
     /// The blocks with counters of `ffuzz-cc`, if there are any.
     Counters,
@@ -65,7 +65,7 @@ pub struct Spot {
 
 impl Code {
     /// Reads a file; None if it is not an ELF file for this machine.
-    pub(super) fn read(path: &Path, wanted: impl FnOnce(&Self) -> Wanted) -> Option<Self> {
+    pub fn read(path: &Path, wanted: impl FnOnce(&Self) -> Wanted) -> Option<Self> {
         let data = fs::metadata(path).ok()?;
         if !data.is_file() || data.len() > LARGEST {
             return None;
@@ -113,7 +113,7 @@ impl Code {
 
     /// Returns true if the file is a dynamic loader.
     #[must_use]
-    pub(crate) fn is_loader(&self) -> bool {
+    pub fn is_loader(&self) -> bool {
         self.notice.is_some()
     }
 
@@ -136,7 +136,7 @@ impl Code {
     }
 
     /// Difference between mapped addresses and those of the file, for a mapping at `start` of this file `offset`.
-    pub(super) fn bias(&self, start: u64, offset: u64) -> Option<u64> {
+    pub fn bias(&self, start: u64, offset: u64) -> Option<u64> {
         let holds = |segment: &&Segment| {
             segment.offset & !0xfff <= offset && offset < segment.offset + segment.size
         };
@@ -173,7 +173,7 @@ impl Code {
 
     /// Names a key that stands for an address: by file and line, or without debug information by `NAME+0xOFFSET`.
     #[must_use]
-    pub(crate) fn site(&self, domain: &str, key: u32, address: u64, what: &str) -> Site {
+    pub fn site(&self, domain: &str, key: u32, address: u64, what: &str) -> Site {
         let offset = || format!("{}+{:#x}", self.name, self.offset_of(address));
         let (file, line) = self.line(address).unwrap_or_else(|| (offset(), 0));
         Site {
@@ -251,7 +251,7 @@ impl Code {
         self.function(self.address(block))
     }
 
-    pub(crate) fn function(&self, address: u64) -> String {
+    pub fn function(&self, address: u64) -> String {
         if let Some((_, name)) = self.function_at(address) {
             return name.clone();
         }

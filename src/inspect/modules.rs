@@ -5,19 +5,19 @@ use std::ops::Range;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-use super::sites;
+use crate::sites;
 use ffuzz_engine::executor::Module;
 
 /// A file with counters, as the target names it.
 #[derive(Clone, Debug, Eq, PartialEq)]
-pub(super) struct Named {
-    pub(super) counters: Range<usize>,
+pub struct Named {
+    pub counters: Range<usize>,
     /// The end of the path under which the loader opened the file.
-    pub(super) name: String,
+    pub name: String,
 }
 
 /// Resolves the names, which are untrusted; only files mapped in the process are accepted.
-pub(super) fn located(named: &[Named], pid: i32) -> Vec<Module> {
+pub fn located(named: &[Named], pid: i32) -> Vec<Module> {
     let files = sites::files_of(pid);
     let module = |named: &Named| {
         let file = file(&named.name, &files)?.to_owned();

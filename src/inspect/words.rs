@@ -8,7 +8,7 @@ use object::{Object, ObjectSection, SectionKind};
 
 mod rustc;
 
-use super::sites::{self, section};
+use crate::sites::{self, section};
 use ffuzz_engine::mutate::words::{self, Word};
 
 /// The section that `llvm-passes/ffuzz-words.hpp` writes.
@@ -22,7 +22,7 @@ const LEAST_CODE: u64 = 4096;
 
 /// The distinct words of `program`, which runs as `pid`, and of its libraries. Also returns the files with a
 /// damaged table, which are ignored.
-pub(super) fn read(program: &Path, pid: Option<i32>) -> (Vec<Word>, Vec<PathBuf>) {
+pub fn read(program: &Path, pid: Option<i32>) -> (Vec<Word>, Vec<PathBuf>) {
     let files = match pid {
         Some(pid) => sites::program_and_libraries(program, pid),
         None => vec![program.to_owned()],
@@ -50,7 +50,7 @@ pub fn of_program(program: &Path) -> Vec<Word> {
 }
 
 /// Strings of files that may be words of a format: short, without spaces, and no `printf` messages.
-pub(super) fn strings<'a>(files: impl Iterator<Item = &'a Path>) -> Vec<Word> {
+pub fn strings<'a>(files: impl Iterator<Item = &'a Path>) -> Vec<Word> {
     let mut found: Vec<Word> = files.flat_map(of_file).collect();
     words::keep_first(&mut found);
     found
