@@ -14,8 +14,8 @@ use ffuzz::engine::calibrate::RUNS_FAST;
 use ffuzz::engine::domain::{Domain, Reducer};
 use ffuzz::engine::executor::{ExitKind, RunError};
 use ffuzz::engine::fake::FakeExecutor;
-use ffuzz::engine::fuzzer::admit::{Crash, Stored};
-use ffuzz::engine::fuzzer::door::Door;
+use ffuzz::engine::fuzzer::admit::Stored;
+use ffuzz::engine::fuzzer::door::{Discovery, Door, Host};
 use ffuzz::engine::fuzzer::{AdmissionOptions, Fuzzer, Plan};
 use ffuzz::engine::mutate::Candidate;
 use ffuzz::engine::mutate::dictionary::Dictionary;
@@ -51,7 +51,7 @@ struct Search {
     crashes: Vec<Vec<u8>>,
 }
 
-impl Door for Search {
+impl Host for Search {
     type Mutators = NoMutators;
     type Error = RunError;
 
@@ -64,7 +64,11 @@ impl Door for Search {
     }
 
     /// Crashes go into a list. What is new goes into the corpus without our help.
-    fn crashed(&mut self, candidate: &Candidate, _: Crash) -> Result<Option<Stored>, RunError> {
+    fn store(
+        &mut self,
+        candidate: &Candidate,
+        _: Discovery<'_>,
+    ) -> Result<Option<Stored>, RunError> {
         self.crashes.push(candidate.bytes.clone());
         Ok(None)
     }
@@ -86,7 +90,7 @@ fn main() -> Result<(), RunError> {
     let runner = Runner::new(Box::new(executor));
     let fuzzer = Fuzzer::new(runner, NoMutators, Dictionary::default(), plan);
     let mut search = Search { fuzzer, crashes: Vec::new() };
-    search.try_out(&Candidate { bytes: b"[x]".to_vec(), ..Candidate::default() })?;
+    Door(&mut search).try_out(&Candidate { bytes: b"[x]".to_vec(), ..Candidate::default() })?;
     assert_eq!(search.fuzzer.corpus.len(), 1, "the first input is always new");
     let best = |search: &Search| search.fuzzer.judge().aggregates().values()[0];
     let mut stages = Stages::new();

@@ -11,8 +11,8 @@ use ffuzz::engine::corpus::{Length, Origin, SeedId};
 use ffuzz::engine::domain::{Domain, Reducer};
 use ffuzz::engine::executor::{ExitKind, RunError};
 use ffuzz::engine::fake::FakeExecutor;
-use ffuzz::engine::fuzzer::admit::{Crash, Stored};
-use ffuzz::engine::fuzzer::door::Door;
+use ffuzz::engine::fuzzer::admit::Stored;
+use ffuzz::engine::fuzzer::door::{Discovery, Door, Host};
 use ffuzz::engine::fuzzer::{AdmissionOptions, Fuzzer, Plan};
 use ffuzz::engine::mutate::Candidate;
 use ffuzz::engine::mutate::dictionary::{Dictionary, Token};
@@ -60,7 +60,7 @@ static ALLOCATOR: Counting = Counting;
 
 struct Search(Fuzzer<NoMutators>);
 
-impl Door for Search {
+impl Host for Search {
     type Mutators = NoMutators;
     type Error = RunError;
 
@@ -72,7 +72,7 @@ impl Door for Search {
         &mut self.0
     }
 
-    fn crashed(&mut self, _: &Candidate, _: Crash) -> Result<Option<Stored>, RunError> {
+    fn store(&mut self, _: &Candidate, _: Discovery<'_>) -> Result<Option<Stored>, RunError> {
         panic!("nothing crashes")
     }
 }
@@ -107,7 +107,7 @@ fn search() -> Search {
         Search(Fuzzer::new(Runner::new(Box::new(executor)), NoMutators, dictionary, plan));
     for letter in b"abcd" {
         let (bytes, origin) = (vec![*letter; 512], Origin::injected(0));
-        search.try_out(&Candidate { bytes, origin }).unwrap();
+        Door(&mut search).try_out(&Candidate { bytes, origin }).unwrap();
     }
     assert_eq!(search.0.corpus.len(), 4);
     search

@@ -9,7 +9,7 @@ use super::outside::Outside;
 use crate::engine::corpus::names;
 use crate::engine::executor::ExitKind;
 use crate::engine::fuzzer::Fuzzer;
-use crate::engine::fuzzer::door::{Door, DoorError, Run};
+use crate::engine::fuzzer::door::{Door, DoorError, Host, Run};
 use crate::mutators::Mutators;
 use crate::sys::stop::Stop;
 
@@ -121,11 +121,11 @@ impl Limit {
 }
 
 /// Determines what the last of `inputs` needs to crash: alone first, then after more and more of the others.
-pub(super) fn needs<D: Door>(
-    door: &mut D,
+pub(super) fn needs<H: Host>(
+    door: &mut Door<'_, H>,
     inputs: &[Vec<u8>],
     limit: &Limit,
-) -> Result<Needs, D::Error> {
+) -> Result<Needs, H::Error> {
     for _ in 0..ALONE {
         if crashes_again(door, &inputs[inputs.len() - 1..], limit.end)? {
             return Ok(Needs::Nothing);
@@ -151,11 +151,11 @@ pub(super) fn needs<D: Door>(
 }
 
 /// Returns true if a fresh process that runs these inputs crashes on the last of them.
-fn crashes_again<D: Door>(
-    door: &mut D,
+fn crashes_again<H: Host>(
+    door: &mut Door<'_, H>,
     inputs: &[Vec<u8>],
     end: Instant,
-) -> Result<bool, D::Error> {
+) -> Result<bool, H::Error> {
     door.fuzzer_mut().end_process();
     let Some((last, before)) = inputs.split_last() else { return Ok(false) };
     for input in before {
@@ -168,7 +168,7 @@ fn crashes_again<D: Door>(
 }
 
 /// Runs an input. A run that the user interrupts counts as a hang and proves nothing.
-fn exit_of<D: Door>(door: &mut D, input: &[u8]) -> Result<ExitKind, D::Error> {
+fn exit_of<H: Host>(door: &mut Door<'_, H>, input: &[u8]) -> Result<ExitKind, H::Error> {
     match door.run(Run { is_delivered: true, ..Run::of(input) }) {
         Err(error) if error.is_interruption() => Ok(ExitKind::Hang),
         seen => Ok(seen?.exit),

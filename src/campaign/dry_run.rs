@@ -18,7 +18,7 @@ use crate::engine::executor::ExitKind;
 use crate::engine::feedback::Finding;
 use crate::engine::fuzzer::Fuzzer;
 use crate::engine::fuzzer::admit::{self, Crash};
-use crate::engine::fuzzer::door::{Door, Judging, Run};
+use crate::engine::fuzzer::door::{Discovery, Host, Judging, Run};
 use crate::engine::mutate::{Candidate, below};
 use crate::engine::stage::Stages;
 use crate::event::Event;
@@ -226,7 +226,7 @@ impl Campaign {
         }
         dry_run.run += 1;
         let rejected_before = self.fuzzer.target().rejected_runs();
-        let seen = self.run(Run::judged(&data))?;
+        let seen = self.door().run(Run::judged(&data))?;
         let (exit, mut verdict) = (seen.exit, seen.verdict.unwrap_or_default());
         if exit == ExitKind::Ok && self.fuzzer.target().rejected_runs() != rejected_before {
             return self.reject(id, from, &path, dry_run);
@@ -239,9 +239,10 @@ impl Campaign {
             return Ok(());
         }
         // An unreliably crashing seed is the user's own file, so the result is ignored.
-        _ = admit::confirm(self, &data, &mut verdict)?;
+        _ = admit::confirm(&mut self.door(), &data, &mut verdict)?;
         let gains = verdict.gains;
-        let calibration = self.calibrated(&data, self.start_calibration_runs())?;
+        let runs = self.start_calibration_runs();
+        let calibration = self.door().calibrated(&data, runs)?;
         if let Some(exit) = calibration.failed {
             self.bad_seed(from, exit, &data, calibration.finding)?;
         }
@@ -249,8 +250,8 @@ impl Campaign {
         if gains.is_empty() && dry_run.supersede_twin(&mut self.fuzzer, path_hash, data.len()) {
             seed.disabled = true;
         }
-        admit::add_seed(self, seed, calibration, &gains);
-        self.inspect(&Candidate { bytes: data, origin: Origin::default() })?;
+        admit::add_seed(&mut self.door(), seed, calibration, &gains);
+        self.door().inspect(&Candidate { bytes: data, origin: Origin::default() })?;
         if !self.fuzzer.corpus[id].disabled {
             dry_run.paths.insert(path_hash, id);
         }
@@ -338,16 +339,27 @@ impl Campaign {
         }
         self.outside.warn(format!("the seed {path:?} {what}; it is used for splicing only"));
         let candidate = Candidate { bytes: data.to_vec(), origin: Origin::default() };
-        match finding {
-            Some(Finding::Crash { signal, unique }) if self.options.seeds.crashes_as_finds => {
-                self.crashed(&candidate, Crash::of_target(signal, unique)).map(drop)
-            }
-            Some(Finding::Hang { unique: true }) if self.options.seeds.crashes_as_finds => {
-                self.hung(&candidate).map(drop)
-            }
-            Some(Finding::Lost { unique }) => self.lost(&candidate, unique).map(drop),
-            _ => Ok(()),
+        let is_lost = matches!(finding, Some(Finding::Lost { .. }));
+        match is_lost || self.options.seeds.crashes_as_finds {
+            true => self.store_finding(&candidate, finding),
+            false => Ok(()),
         }
+    }
+
+    fn store_finding(
+        &mut self,
+        candidate: &Candidate,
+        finding: Option<Finding>,
+    ) -> Result<(), CampaignError> {
+        let as_what = match finding {
+            Some(Finding::Crash { signal, unique }) => {
+                Discovery::Crash(Crash::of_target(signal, unique))
+            }
+            Some(Finding::Hang { unique: true }) => Discovery::Hang,
+            Some(Finding::Lost { unique }) => Discovery::Lost { unique },
+            _ => return Ok(()),
+        };
+        self.store(candidate, as_what).map(drop)
     }
 
     pub(super) fn no_usable_seed(&mut self) -> CampaignError {
@@ -374,7 +386,7 @@ impl Campaign {
             }
             let data = read_limited(path)
                 .map_err(|source| CampaignError::Seed { path: path.clone(), source })?;
-            self.run(Run { judging: Judging::IfBad, ..Run::of(&data) })?;
+            self.door().run(Run { judging: Judging::IfBad, ..Run::of(&data) })?;
         }
         Ok(())
     }
@@ -386,17 +398,9 @@ impl Campaign {
         if is_over || self.outside.output.resumed() || !self.fuzzer.target().is_harness() {
             return Ok(());
         }
-        let seen = self.run(Run { judging: Judging::IfBad, ..Run::of(b"") })?;
+        let seen = self.door().run(Run { judging: Judging::IfBad, ..Run::of(b"") })?;
         let finding = seen.verdict.and_then(|verdict| verdict.finding);
-        let candidate = Candidate::default();
-        match finding {
-            Some(Finding::Crash { signal, unique }) => {
-                self.crashed(&candidate, Crash::of_target(signal, unique)).map(drop)
-            }
-            Some(Finding::Hang { unique: true }) => self.hung(&candidate).map(drop),
-            Some(Finding::Lost { unique }) => self.lost(&candidate, unique).map(drop),
-            _ => Ok(()),
-        }
+        self.store_finding(&Candidate::default(), finding)
     }
 
     fn finish_import(&mut self) -> Result<(), CampaignError> {
@@ -429,7 +433,7 @@ impl Campaign {
             return Ok(());
         }
         let options = self.options.target.clone();
-        let warning = reading::warning(self, &options)?;
+        let warning = reading::warning(&mut self.door(), &options)?;
         warning.into_iter().for_each(|warning| self.outside.warn(warning));
         Ok(())
     }

@@ -1,16 +1,16 @@
 //! A campaign: the only place where the search and its surroundings meet.
 //!
 //! Each part owns its data and has its own file. `Campaign` joins them in three files: this one has the loop,
-//! `dry_run.rs` what precedes it, and `door.rs` what happens in and between its runs.
+//! `dry_run.rs` what precedes it, and `host.rs` what happens in and between its runs.
 
 mod blocked;
 mod confirm;
 mod coverage_files;
 mod cuts;
-mod door;
 mod dry_run;
 mod error;
 mod foreign;
+mod host;
 mod imports;
 mod keep;
 mod limits;
@@ -37,7 +37,7 @@ use crate::disk::output::{OutputDir, OutputError};
 use crate::engine::corpus::SeedId;
 use crate::engine::executor::UnseenCode;
 use crate::engine::fuzzer::Fuzzer;
-use crate::engine::fuzzer::door::{Door, DoorError};
+use crate::engine::fuzzer::door::DoorError;
 use crate::engine::schedule::Budget;
 use crate::engine::stage::foreign::Foreign;
 use crate::engine::stage::produce::Producer;
@@ -219,7 +219,7 @@ impl Campaign {
             if let Some(reason) = self.stop_reason() {
                 return Ok(reason);
             }
-            self.look_around()?;
+            self.door().look_around()?;
             let Some(id) = self.fuzzer.pick() else {
                 return Err(self.no_usable_seed());
             };

@@ -11,14 +11,14 @@ use std::path::Path;
 use crate::config::env;
 use crate::config::options::TargetOptions;
 use crate::disk::output::setup::shell_line;
-use crate::engine::fuzzer::door::Door;
+use crate::engine::fuzzer::door::{Door, Host};
 use crate::inspect::binary;
 
 /// Warns if the target seems not to read its input; call it after the dry run.
-pub(super) fn warning<D: Door>(
-    door: &mut D,
+pub(super) fn warning<H: Host>(
+    door: &mut Door<'_, H>,
     options: &TargetOptions,
-) -> Result<Option<String>, D::Error> {
+) -> Result<Option<String>, H::Error> {
     // All but one of several seeds with the same path are disabled.
     let corpus = door.fuzzer().corpus.iter();
     let usable: Vec<_> = corpus.filter(|seed| seed.edges > 0 || !seed.disabled).collect();

@@ -19,7 +19,6 @@ use crate::disk::sync::{Peers, Places};
 use crate::engine::domain::{Domain, Reducer};
 use crate::engine::executor::{Executor, ExitKind};
 use crate::engine::fake::FakeExecutor;
-use crate::engine::fuzzer::door::Door;
 use crate::engine::mutate::dictionary::Dictionary;
 use crate::engine::stage::Stages;
 use crate::event::{Event, EventBus, EventSink, StopReason};
@@ -457,7 +456,7 @@ fn timeouts_take_a_share_of_the_time() {
     // With more time they are run again.
     campaign.outside.limits.options.execs = None;
     campaign.outside.statistics.started -= Duration::from_secs(60);
-    campaign.look_around().unwrap();
+    campaign.door().look_around().unwrap();
     let later = campaign.outside.statistics.saved_hangs;
     assert!((saved + 5..=saved + 8).contains(&later), "{later}");
 }
@@ -496,7 +495,7 @@ fn cut_runs_are_no_timeouts_and_are_run_again_within_the_share() {
     let before = statistics.saved_hangs;
     campaign.outside.limits.options.execs = None;
     campaign.outside.statistics.started -= Duration::from_secs(600);
-    campaign.look_around().unwrap();
+    campaign.door().look_around().unwrap();
     let later = campaign.outside.statistics.saved_hangs - before;
     assert!((30..=60).contains(&later), "{later}: a tenth of 600 s, less the time of waiting");
 }

@@ -99,7 +99,7 @@ impl One {
     fn run(&mut self, campaign: &mut Campaign) -> StageEnd {
         let id = campaign.fuzzer.corpus.iter().find(|seed| !seed.disabled).unwrap().id;
         let (list, shared) = self.stages.parts();
-        list[self.index].run(&mut Turn { door: campaign, id, shared }).unwrap()
+        list[self.index].run(&mut Turn { door: campaign.door(), id, shared }).unwrap()
     }
 }
 

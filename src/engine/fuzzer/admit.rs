@@ -1,19 +1,19 @@
 //! Admission: acts on the verdict of a candidate. Stores crashes and hangs, and adds seeds to the corpus.
 //!
 //! ```text
-//! Verdict ─┬─ crash ──────► Door::crashed
-//!          ├─ hang, cut ──► run again with more time, within a tenth of the time ─► Door::hung, or on as below
-//!          └─ new edges, or keys moved ─► keys: a second run has to move them as well ─► Door::store_seed
-//!               ─► calibrated ─► corpus, owners ─► Door::seed_added, Door::seed_found
+//! Verdict ─┬─ crash ──────► Host::store
+//!          ├─ hang, cut ──► run again with more time, within a tenth of the time ─► Host::store, or on as below
+//!          └─ new edges, or keys moved ─► keys: a second run has to move them as well ─► Host::store_seed
+//!               ─► calibrated ─► corpus, owners ─► Host::notice
 //! ```
 //!
-//! The implementation of [`Door`] decides what is stored and how.
+//! The implementation of [`Host`] decides what is stored and how.
 
 use std::collections::VecDeque;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use super::door::{Door, DoorError, Judging, Run, Seen};
+use super::door::{Discovery, Door, DoorError, Host, Judging, Notice, Run, Seen};
 use crate::calibrate::{self, Calibration};
 use crate::corpus::{Seed, SeedId};
 use crate::coverage::Novelty;
@@ -147,11 +147,11 @@ pub struct StoredSeed {
 }
 
 /// Acts on a verdict.
-pub fn admit<D: Door>(
-    door: &mut D,
+pub fn admit<H: Host>(
+    door: &mut Door<'_, H>,
     candidate: &Candidate,
     verdict: Verdict,
-) -> Result<Outcome, D::Error> {
+) -> Result<Outcome, H::Error> {
     match verdict.finding {
         Some(Finding::Crash { signal, unique }) => {
             let crash = keep_crash(door, candidate, Crash::of_target(signal, unique))?;
@@ -178,11 +178,11 @@ pub fn admit<D: Door>(
     }
 }
 
-fn keep_interesting<D: Door>(
-    door: &mut D,
+fn keep_interesting<H: Host>(
+    door: &mut Door<'_, H>,
     candidate: &Candidate,
     mut verdict: Verdict,
-) -> Result<Outcome, D::Error> {
+) -> Result<Outcome, H::Error> {
     let ended_badly = match confirm(door, &candidate.bytes, &mut verdict)? {
         Some(Finding::Crash { signal, unique }) => {
             keep_crash(door, candidate, Crash::of_target(signal, unique))?
@@ -199,7 +199,7 @@ fn keep_interesting<D: Door>(
         return Ok(ended_badly);
     }
     if door.fuzzer().admission.options.records && !verdict.gains.is_empty() {
-        door.record(candidate, &verdict.gains)?;
+        door.store(candidate, Discovery::Record(&verdict.gains))?;
         if verdict.novelty == Novelty::None {
             return Ok(Outcome::default());
         }
@@ -209,11 +209,11 @@ fn keep_interesting<D: Door>(
 
 /// Runs an input again and keeps only those gains of the verdict that the second run confirms. Returns the finding of
 /// that run, if it ends badly.
-pub fn confirm<D: Door>(
-    door: &mut D,
+pub fn confirm<H: Host>(
+    door: &mut Door<'_, H>,
     input: &[u8],
     verdict: &mut Verdict,
-) -> Result<Option<Finding>, D::Error> {
+) -> Result<Option<Finding>, H::Error> {
     if verdict.gains.is_empty() {
         return Ok(None);
     }
@@ -232,11 +232,11 @@ pub fn confirm<D: Door>(
     Ok(second.finding)
 }
 
-fn keep_seed<D: Door>(
-    door: &mut D,
+fn keep_seed<H: Host>(
+    door: &mut Door<'_, H>,
     candidate: &Candidate,
     verdict: Verdict,
-) -> Result<Outcome, D::Error> {
+) -> Result<Outcome, H::Error> {
     let fuzzer = door.fuzzer();
     let new = NewSeed {
         id: fuzzer.corpus.next_id(),
@@ -284,12 +284,17 @@ fn keep_seed<D: Door>(
     }
     let gains = if new.waypoint { &*verdict.gains } else { &[] };
     let stored = Stored { number: new.id.0.into(), path };
-    door.seed_found(&new, gains, &stored);
+    door.notice(Notice::SeedFound { new: &new, gains, stored: &stored });
     Ok(Outcome { kept: true, stored: Some(stored), ..Outcome::default() })
 }
 
 /// Adds a stored seed to the corpus. It owns the keys that it improved, unless it is disabled.
-pub fn add_seed<D: Door>(door: &mut D, seed: Seed, calibration: Calibration, gains: &[KeyGain]) {
+pub fn add_seed<H: Host>(
+    door: &mut Door<'_, H>,
+    seed: Seed,
+    calibration: Calibration,
+    gains: &[KeyGain],
+) {
     let fuzzer = door.fuzzer_mut();
     let id = fuzzer.corpus.add(Seed {
         exec_us: calibration.exec_us,
@@ -310,15 +315,15 @@ pub fn add_seed<D: Door>(door: &mut D, seed: Seed, calibration: Calibration, gai
             fuzzer.scheduler.owns(&fuzzer.corpus, id, gain.key, gain.bits);
         }
     }
-    door.seed_added(id, gains);
+    door.notice(Notice::SeedAdded { id, gains });
 }
 
-pub(super) fn keep_crash<D: Door>(
-    door: &mut D,
+pub(super) fn keep_crash<H: Host>(
+    door: &mut Door<'_, H>,
     candidate: &Candidate,
     crash: Crash,
-) -> Result<Outcome, D::Error> {
-    let stored = door.crashed(candidate, crash)?;
+) -> Result<Outcome, H::Error> {
+    let stored = door.store(candidate, Discovery::Crash(crash))?;
     if stored.is_some() {
         door.fuzzer_mut().mutators.found(candidate.origin.by);
     }
@@ -328,13 +333,13 @@ pub(super) fn keep_crash<D: Door>(
 /// Runs a unique timeout again with the hang timeout: it may only be slow, or crash later. Does the same for one that
 /// would improve a domain, because some domains favor slow inputs. Second runs get a tenth of the time: without time
 /// left, a unique timeout waits and any other is dropped.
-fn keep_hang<D: Door>(
-    door: &mut D,
+fn keep_hang<H: Host>(
+    door: &mut Door<'_, H>,
     candidate: &Candidate,
     unique: bool,
     gains: &[KeyGain],
-) -> Result<Outcome, D::Error> {
-    door.timed_out();
+) -> Result<Outcome, H::Error> {
+    door.notice(Notice::TimedOut);
     let lost = Outcome { hang: true, ..Outcome::default() };
     let unique = unique && door.takes_hangs();
     let may_wait = may_run_again(door, false);
@@ -354,18 +359,18 @@ fn keep_hang<D: Door>(
     look_again(door, candidate, unique, patient)
 }
 
-fn keep_lost<D: Door>(
-    door: &mut D,
+fn keep_lost<H: Host>(
+    door: &mut Door<'_, H>,
     candidate: &Candidate,
     unique: bool,
-) -> Result<Outcome, D::Error> {
-    let stored = door.lost(candidate, unique)?;
+) -> Result<Outcome, H::Error> {
+    let stored = door.store(candidate, Discovery::Lost { unique })?;
     Ok(Outcome { hang: true, stored, ..Outcome::default() })
 }
 
 /// Queues a unique cut run for a second run: a cut proves little and is not a timeout.
-fn keep_cut<D: Door>(door: &mut D, candidate: &Candidate, unique: bool) {
-    door.was_cut();
+fn keep_cut<H: Host>(door: &mut Door<'_, H>, candidate: &Candidate, unique: bool) {
+    door.notice(Notice::Cut);
     if unique {
         door.fuzzer_mut().admission.put_off(candidate, true);
     }
@@ -373,7 +378,7 @@ fn keep_cut<D: Door>(door: &mut D, candidate: &Candidate, unique: bool) {
 
 /// Whether there is time for a second run. The initial allowance is reserved for timeouts, because most cut runs are
 /// not hangs.
-fn may_run_again<D: Door>(door: &D, was_cut: bool) -> bool {
+fn may_run_again<H: Host>(door: &Door<'_, H>, was_cut: bool) -> bool {
     let account = &door.fuzzer().ledger[Purpose::SecondRuns];
     let piece = if was_cut { FIRST_WAITS } else { Duration::ZERO };
     let elapsed = Effort { runs: 0, time: door.elapsed() };
@@ -381,7 +386,7 @@ fn may_run_again<D: Door>(door: &D, was_cut: bool) -> bool {
 }
 
 /// Runs queued candidates again while there is time.
-pub(super) fn look_at_doubtful<D: Door>(door: &mut D) -> Result<(), D::Error> {
+pub(super) fn look_at_doubtful<H: Host>(door: &mut Door<'_, H>) -> Result<(), H::Error> {
     while let Some(next) = door.fuzzer().admission.doubtful.front() {
         let was_cut = next.was_cut;
         if !may_run_again(door, was_cut) || door.is_over() {
@@ -393,22 +398,22 @@ pub(super) fn look_at_doubtful<D: Door>(door: &mut D) -> Result<(), D::Error> {
         if was_cut || door.takes_hangs() {
             let again = look_again(door, &candidate, !was_cut, patient)?;
             if was_cut && again.hang {
-                door.timed_out();
+                door.notice(Notice::TimedOut);
             }
         }
     }
     Ok(())
 }
 
-fn look_again<D: Door>(
-    door: &mut D,
+fn look_again<H: Host>(
+    door: &mut Door<'_, H>,
     candidate: &Candidate,
     unique: bool,
     patient: Duration,
-) -> Result<Outcome, D::Error> {
+) -> Result<Outcome, H::Error> {
     let room = longest_timeout(door);
     let (timeout, judging) = (Some(patient), Judging::InTime { room });
-    let spent = |door: &D| door.fuzzer().target().spent().whole();
+    let spent = |door: &Door<'_, H>| door.fuzzer().target().spent().whole();
     let before = spent(door);
     let seen = door.run(Run { timeout, judging, ..Run::of(&candidate.bytes) });
     // An executor may verify a hang by further runs, each as long.
@@ -436,23 +441,23 @@ fn look_again<D: Door>(
     }
 }
 
-fn save_hang<D: Door>(door: &mut D, candidate: &Candidate) -> Result<Outcome, D::Error> {
-    let stored = door.hung(candidate)?;
+fn save_hang<H: Host>(door: &mut Door<'_, H>, candidate: &Candidate) -> Result<Outcome, H::Error> {
+    let stored = door.store(candidate, Discovery::Hang)?;
     Ok(Outcome { hang: true, stored, ..Outcome::default() })
 }
 
-fn longest_timeout<D: Door>(door: &D) -> Option<Duration> {
+fn longest_timeout<H: Host>(door: &Door<'_, H>) -> Option<Duration> {
     let fuzzer = door.fuzzer();
     fuzzer.admission.options.longest_timeout.filter(|_| fuzzer.guided())
 }
 
 /// Admits an input whose second run, with more time, did not hang.
-fn keep_late<D: Door>(
-    door: &mut D,
+fn keep_late<H: Host>(
+    door: &mut Door<'_, H>,
     candidate: &Candidate,
     verdict: Option<Verdict>,
     duration: Duration,
-) -> Result<Outcome, D::Error> {
+) -> Result<Outcome, H::Error> {
     let slow = Outcome { hang: true, ..Outcome::default() };
     let Some(verdict) = verdict else { return Ok(slow) };
     if let Some(Finding::Crash { signal, unique }) = verdict.finding {

@@ -9,6 +9,7 @@
 //! work the same in every stage, and finds are stored before the next run. The executor and the judge are private to
 //! the fuzzer, so nothing else can run or judge.
 
+use std::ops::{Deref, DerefMut};
 use std::time::Duration;
 
 use miette::Diagnostic;
@@ -161,9 +162,45 @@ impl DoorError for RunError {
     }
 }
 
+/// What a search has found besides seeds.
+#[derive(Clone, Copy, Debug)]
+pub enum Discovery<'a> {
+    /// A crash, new or not.
+    Crash(Crash),
+    /// A unique hang.
+    Hang,
+    /// A run with which the target's fork server died; `unique`: the first such run.
+    Lost { unique: bool },
+    /// An input that improves these keys, with [`AdmissionOptions::records`].
+    ///
+    /// [`AdmissionOptions::records`]: super::admit::AdmissionOptions::records
+    Record(&'a [KeyGain]),
+}
+
+/// What has happened in a search.
+#[derive(Clone, Copy, Debug)]
+pub enum Notice<'a> {
+    /// A seed has entered the corpus, including initial seeds. It owns the gains unless it is disabled.
+    SeedAdded { id: SeedId, gains: &'a [KeyGain] },
+    /// This search has found or imported the seed that was added last. Gains only for a waypoint.
+    SeedFound { new: &'a NewSeed<'a>, gains: &'a [KeyGain], stored: &'a Stored },
+    /// A run timed out.
+    TimedOut,
+    /// A run was cut at the soft limit.
+    Cut,
+    /// A sanitizer build could no longer run and was removed.
+    SanitizerFailed(&'a dyn Diagnostic),
+    /// The build that logs comparisons could no longer run and was removed.
+    LoggerFailed(&'a dyn Diagnostic),
+    /// The deterministic stage of a seed is complete.
+    DeterministicDone(SeedId),
+    /// A part of the search has taken this time of [`Host::elapsed`].
+    Took(Part, Duration),
+}
+
 /// The program around a [`Fuzzer`]: it stores finds, ends the search, and acts between batches. An embedding program
 /// only has to write the methods without a body.
-pub trait Door: Sized + 'static {
+pub trait Host: Sized + 'static {
     type Mutators: ForeignMutators;
     type Error: DoorError;
 
@@ -171,11 +208,11 @@ pub trait Door: Sized + 'static {
 
     fn fuzzer_mut(&mut self) -> &mut Fuzzer<Self::Mutators>;
 
-    /// Handles a crash, new or not. Returns where it was stored, if it was.
-    fn crashed(
+    /// Handles a candidate that is no seed but worth keeping. Returns where it was stored, if it was.
+    fn store(
         &mut self,
         candidate: &Candidate,
-        crash: Crash,
+        as_what: Discovery<'_>,
     ) -> Result<Option<Stored>, Self::Error>;
 
     /// Stores a candidate that becomes a seed.
@@ -183,43 +220,17 @@ pub trait Door: Sized + 'static {
         Ok(StoredSeed { data: new.candidate.bytes.clone(), ..StoredSeed::default() })
     }
 
-    /// Called when a seed has entered the corpus, including initial seeds. It owns the gains unless it is disabled.
-    fn seed_added(&mut self, _id: SeedId, _gains: &[KeyGain]) {}
+    /// Called when the bytes of a seed change; the corpus still has the old ones.
+    fn seed_changed(&mut self, _id: SeedId, _bytes: &[u8]) -> Result<(), Self::Error> {
+        Ok(())
+    }
 
-    /// Called after [`Door::seed_added`] if this search has found or imported the seed. Gains only for a waypoint.
-    fn seed_found(&mut self, _new: &NewSeed<'_>, _gains: &[KeyGain], _stored: &Stored) {}
-
-    /// Called when a run timed out.
-    fn timed_out(&mut self) {}
-
-    /// Called when a run was cut at the soft limit.
-    fn was_cut(&mut self) {}
+    /// Called for each event that needs no answer.
+    fn notice(&mut self, _what: Notice<'_>) {}
 
     /// Whether more hangs are stored.
     fn takes_hangs(&self) -> bool {
         true
-    }
-
-    /// Handles a unique hang. Returns where it was stored, if it was.
-    fn hung(&mut self, _candidate: &Candidate) -> Result<Option<Stored>, Self::Error> {
-        Ok(None)
-    }
-
-    /// Handles a run with which the target's fork server died; `unique`: the first such run. Returns where it was
-    /// stored, if it was.
-    fn lost(
-        &mut self,
-        _candidate: &Candidate,
-        _unique: bool,
-    ) -> Result<Option<Stored>, Self::Error> {
-        Ok(None)
-    }
-
-    /// Records a candidate that improves these keys, with [`AdmissionOptions::records`].
-    ///
-    /// [`AdmissionOptions::records`]: super::admit::AdmissionOptions::records
-    fn record(&mut self, _candidate: &Candidate, _gains: &[KeyGain]) -> Result<(), Self::Error> {
-        Ok(())
     }
 
     /// Time that the search has taken so far; by default the target's time.
@@ -231,12 +242,6 @@ pub trait Door: Sized + 'static {
     fn own_time(&self) -> Duration {
         Duration::ZERO
     }
-
-    /// Called when a sanitizer build could no longer run and was removed.
-    fn sanitizer_failed(&mut self, _why: &dyn Diagnostic) {}
-
-    /// Called when the build that logs comparisons could no longer run and was removed.
-    fn logger_failed(&mut self, _why: &dyn Diagnostic) {}
 
     /// Updates the screen and handles external events, between two batches.
     fn look_outside(&mut self) -> Result<(), Self::Error> {
@@ -262,38 +267,58 @@ pub trait Door: Sized + 'static {
     fn exploits(&self) -> bool {
         self.fuzzer().mutation.strategy == Strategy::Exploit
     }
+}
 
-    /// Does `work` and charges its time to `part`.
-    fn timed<T>(&mut self, _part: Part, work: impl FnOnce(&mut Self) -> T) -> T {
-        work(self)
+/// The door to a search: makes and judges its runs.
+pub struct Door<'a, H>(pub &'a mut H);
+
+impl<H> Deref for Door<'_, H> {
+    type Target = H;
+
+    fn deref(&self) -> &H {
+        self.0
+    }
+}
+
+impl<H> DerefMut for Door<'_, H> {
+    fn deref_mut(&mut self) -> &mut H {
+        self.0
+    }
+}
+
+impl<H: Host> Door<'_, H> {
+    /// The same door for a shorter time.
+    pub fn reborrow(&mut self) -> Door<'_, H> {
+        Door(self.0)
     }
 
-    /// Called when the bytes of a seed change; the corpus still has the old ones.
-    fn seed_changed(&mut self, _id: SeedId, _bytes: &[u8]) -> Result<(), Self::Error> {
-        Ok(())
+    /// Does `work` and reports its time as that of `part`.
+    pub fn timed<T>(&mut self, part: Part, work: impl FnOnce(&mut Self) -> T) -> T {
+        let start = self.elapsed();
+        let result = work(self);
+        let spent = self.elapsed().saturating_sub(start);
+        self.notice(Notice::Took(part, spent));
+        result
     }
-
-    /// Called when the deterministic stage of a seed is complete.
-    fn deterministic_done(&mut self, _id: SeedId) {}
 
     /// Does the work between two batches. Returns true if the current stage is to end.
-    fn between_batches(&mut self) -> Result<bool, Self::Error> {
+    pub fn between_batches(&mut self) -> Result<bool, H::Error> {
         self.look_around()?;
         Ok(self.is_over())
     }
 
     /// Handles external events and the queued second runs.
-    fn look_around(&mut self) -> Result<(), Self::Error> {
+    pub fn look_around(&mut self) -> Result<(), H::Error> {
         self.look_outside()?;
         admit::look_at_doubtful(self)
     }
 
     /// Runs a batch and keeps the finds. With `reference`, also tells whether the last run differed from it.
-    fn run_batch(
+    pub fn run_batch(
         &mut self,
         batch: &[Candidate],
         reference: Option<Behaviour>,
-    ) -> Result<BatchOutcome, Self::Error> {
+    ) -> Result<BatchOutcome, H::Error> {
         let mut outcome = BatchOutcome::default();
         let mut next = 0;
         let fuzzer = self.fuzzer_mut();
@@ -356,7 +381,7 @@ pub trait Door: Sized + 'static {
     }
 
     /// Runs the candidates of runs that were not shown in the sanitizer builds, if their path is new.
-    fn inspect_quiet(&mut self, batch: &[Candidate]) -> Result<(), Self::Error> {
+    fn inspect_quiet(&mut self, batch: &[Candidate]) -> Result<(), H::Error> {
         if !self.fuzzer().may_inspect() {
             return Ok(());
         }
@@ -372,7 +397,7 @@ pub trait Door: Sized + 'static {
     }
 
     /// Runs a candidate in each sanitizer build until one crashes.
-    fn inspect(&mut self, candidate: &Candidate) -> Result<(), Self::Error> {
+    pub fn inspect(&mut self, candidate: &Candidate) -> Result<(), H::Error> {
         let mut build = 0;
         loop {
             let Fuzzer { runner, sidecars: Some(sidecars), ledger, .. } = self.fuzzer_mut() else {
@@ -390,7 +415,7 @@ pub trait Door: Sized + 'static {
                 }
                 Err(RunError::Failed(failure)) => {
                     sidecars.remove(build);
-                    self.sanitizer_failed(&*failure);
+                    self.notice(Notice::SanitizerFailed(&*failure));
                     continue;
                 }
                 Err(error) => {
@@ -414,7 +439,7 @@ pub trait Door: Sized + 'static {
         input: &[u8],
         build: usize,
         exit: ExitKind,
-    ) -> Result<Option<Finding>, Self::Error> {
+    ) -> Result<Option<Finding>, H::Error> {
         self.when_there_is_room(|Fuzzer { runner, mutators, sidecars, .. }| {
             runner.observe(mutators, input)?;
             let run = runner.observe(mutators, input)?;
@@ -423,7 +448,7 @@ pub trait Door: Sized + 'static {
     }
 
     /// Runs one candidate and keeps it if it is a find. Returns its behaviour; None if it ended unlike a seed.
-    fn try_out(&mut self, candidate: &Candidate) -> Result<Option<Behaviour>, Self::Error> {
+    pub fn try_out(&mut self, candidate: &Candidate) -> Result<Option<Behaviour>, H::Error> {
         let seen = self.run(Run::judged(&candidate.bytes))?;
         let behaviour = self.usable(&seen);
         self.keep_if_deserved(candidate, seen.verdict.unwrap_or_default())?;
@@ -431,15 +456,15 @@ pub trait Door: Sized + 'static {
     }
 
     /// The behaviour of a run; None if it ended unlike a seed.
-    fn usable(&self, seen: &Seen) -> Option<Behaviour> {
+    pub fn usable(&self, seen: &Seen) -> Option<Behaviour> {
         self.fuzzer().judge.accepts(seen.exit).then_some(seen.behaviour)
     }
 
-    fn keep_if_deserved(
+    pub fn keep_if_deserved(
         &mut self,
         candidate: &Candidate,
         verdict: Verdict,
-    ) -> Result<bool, Self::Error> {
+    ) -> Result<bool, H::Error> {
         if verdict.finding.is_none() && !verdict.is_interesting() {
             return Ok(false);
         }
@@ -450,8 +475,8 @@ pub trait Door: Sized + 'static {
         Ok(admit(self, delivered.as_ref().unwrap_or(candidate), verdict)?.kept)
     }
 
-    /// Makes one run, repeated while [`Door::wait_for_room`] allows it. The caller acts on the verdict.
-    fn run(&mut self, run: Run<'_>) -> Result<Seen, Self::Error> {
+    /// Makes one run, repeated while [`Host::wait_for_room`] allows it. The caller acts on the verdict.
+    pub fn run(&mut self, run: Run<'_>) -> Result<Seen, H::Error> {
         let usual = self.fuzzer().timeout();
         self.fuzzer_mut().set_timeout(run.timeout.unwrap_or(usual));
         let seen = self.when_there_is_room(|Fuzzer { runner, mutators, judge, .. }| {
@@ -469,11 +494,11 @@ pub trait Door: Sized + 'static {
     /// not judged.
     ///
     /// [`Runner::observe_logged`]: crate::runner::Runner::observe_logged
-    fn logged<T>(
+    pub fn logged<T>(
         &mut self,
         input: &[u8],
         look: impl FnOnce(ComparisonLog<'_>) -> T,
-    ) -> Result<(ExitKind, T), Self::Error> {
+    ) -> Result<(ExitKind, T), H::Error> {
         loop {
             let has_logger = self.fuzzer().has_logger();
             let Fuzzer { runner, mutators, .. } = self.fuzzer_mut();
@@ -481,7 +506,7 @@ pub trait Door: Sized + 'static {
                 Ok(run) => return Ok((run.exit, look(run.comparisons))),
                 Err(RunError::Failed(failure)) if has_logger => {
                     self.fuzzer_mut().lose_logger();
-                    self.logger_failed(&*failure);
+                    self.notice(Notice::LoggerFailed(&*failure));
                 }
                 Err(error) => self.wait_for_room(error)?,
             }
@@ -491,12 +516,12 @@ pub trait Door: Sized + 'static {
     /// Whether the target reads its input, see [`Executor::reads_input`].
     ///
     /// [`Executor::reads_input`]: crate::executor::Executor::reads_input
-    fn reads_input(&mut self, input: &[u8]) -> Result<Option<bool>, Self::Error> {
+    pub fn reads_input(&mut self, input: &[u8]) -> Result<Option<bool>, H::Error> {
         self.when_there_is_room(|fuzzer| fuzzer.runner.reads_input(input))
     }
 
     /// Runs an input several times. Returns an empty calibration if the search ends meanwhile.
-    fn calibrated(&mut self, input: &[u8], runs: u32) -> Result<Calibration, Self::Error> {
+    pub fn calibrated(&mut self, input: &[u8], runs: u32) -> Result<Calibration, H::Error> {
         let result = self.timed(Part::Calibration, |door| {
             door.when_there_is_room(|fuzzer| {
                 let (mut of_target, judge) = fuzzer.runs();
@@ -512,11 +537,11 @@ pub trait Door: Sized + 'static {
         Ok(result)
     }
 
-    /// Repeats `attempt` while it fails and [`Door::wait_for_room`] allows it.
+    /// Repeats `attempt` while it fails and [`Host::wait_for_room`] allows it.
     fn when_there_is_room<T>(
         &mut self,
-        mut attempt: impl FnMut(&mut Fuzzer<Self::Mutators>) -> Result<T, RunError>,
-    ) -> Result<T, Self::Error> {
+        mut attempt: impl FnMut(&mut Fuzzer<H::Mutators>) -> Result<T, RunError>,
+    ) -> Result<T, H::Error> {
         loop {
             match attempt(self.fuzzer_mut()) {
                 Ok(result) => return Ok(result),

@@ -6,7 +6,7 @@ use super::produce::{Materials, Needs, Producer, Tools};
 use super::repair::{self, Tactic, Waiting};
 use super::{StageEnd, Turn};
 use crate::corpus::Length;
-use crate::fuzzer::door::{Door, Run};
+use crate::fuzzer::door::{Host, Run};
 use crate::fuzzer::{Fuzzer, Progress};
 use crate::messages::{self, Beginning, HEAD};
 use crate::mutate::buffer::Buffer;
@@ -103,19 +103,19 @@ impl Batches {
 }
 
 /// Runs what the producer makes of the turn's seed, to its end or to that of the turn.
-pub(super) fn run_producer<D: Door>(
-    turn: &mut Turn<'_, D>,
+pub(super) fn run_producer<H: Host>(
+    turn: &mut Turn<'_, H>,
     stage: &mut dyn Producer,
-) -> Result<StageEnd, D::Error> {
+) -> Result<StageEnd, H::Error> {
     run_producer_behind(turn, None, stage)
 }
 
 /// The same with what it makes of the messages behind those that the seed begins with.
-pub(super) fn run_producer_behind<D: Door>(
-    turn: &mut Turn<'_, D>,
+pub(super) fn run_producer_behind<H: Host>(
+    turn: &mut Turn<'_, H>,
     beginning: Option<Beginning>,
     stage: &mut dyn Producer,
-) -> Result<StageEnd, D::Error> {
+) -> Result<StageEnd, H::Error> {
     turn.door.fuzzer_mut().begin_with(beginning.clone());
     let result = run_candidates(turn, beginning.as_ref(), stage);
     let fuzzer = turn.door.fuzzer_mut();
@@ -139,11 +139,11 @@ fn is_mutated_as_text(options: &MutationOptions, input: &[u8]) -> bool {
     options.text.unwrap_or_else(seems_text)
 }
 
-fn run_candidates<D: Door>(
-    turn: &mut Turn<'_, D>,
+fn run_candidates<H: Host>(
+    turn: &mut Turn<'_, H>,
     beginning: Option<&Beginning>,
     stage: &mut dyn Producer,
-) -> Result<StageEnd, D::Error> {
+) -> Result<StageEnd, H::Error> {
     repair::repair_once(turn)?;
     let (id, fuzzer) = (turn.id, turn.door.fuzzer_mut());
     fuzzer.limit_mutants_of(id);
@@ -175,7 +175,7 @@ fn run_candidates<D: Door>(
             (made, _) => made,
         };
         let batch = std::mem::take(&mut turn.shared.batches.batch);
-        let door = &mut *turn.door;
+        let door = &mut turn.door;
         if stage.wants_report() && reference.is_none() {
             reference = Some(door.run(Run::of(&input))?.behaviour);
         }
@@ -211,17 +211,17 @@ fn run_candidates<D: Door>(
 }
 
 /// Runs repaired versions of the mutants that wait for that.
-fn run_repaired<D: Door>(
-    turn: &mut Turn<'_, D>,
+fn run_repaired<H: Host>(
+    turn: &mut Turn<'_, H>,
     waiting: &mut Waiting,
-) -> Result<StageEnd, D::Error> {
+) -> Result<StageEnd, H::Error> {
     if waiting.is_empty() {
         return Ok(StageEnd::Finished);
     }
     let fuzzer = turn.door.fuzzer();
     let (effort, found) = (fuzzer.effort(), fuzzer.progress.found);
     let repaired = waiting.repaired(turn)?;
-    let door = &mut *turn.door;
+    let door = &mut turn.door;
     let mut end = StageEnd::Finished;
     for batch in repaired.chunks(door.fuzzer().batch_size().max(1)) {
         door.run_batch(batch, None)?;
@@ -246,8 +246,8 @@ fn behind(lengths: &[Length], first: usize) -> Box<[Length]> {
 
 /// Makes as many candidates as the executor takes at once; their buffers are reused. Returns their number, and
 /// [`Made::Over`] after the last one.
-fn fill<D: Door>(
-    Turn { door, id, shared }: &mut Turn<'_, D>,
+fn fill<H: Host>(
+    Turn { door, id, shared }: &mut Turn<'_, H>,
     (input, lengths): (&[u8], &[Length]),
     beginning: Option<&Beginning>,
     (text, words): (bool, bool),
@@ -353,7 +353,10 @@ mod tests {
             ExitKind::Ok
         });
         let mut search = Search::of(executor);
-        search.try_out(&Candidate { bytes: b"a".into(), origin: Origin::injected(0) }).unwrap();
+        search
+            .door()
+            .try_out(&Candidate { bytes: b"a".into(), origin: Origin::injected(0) })
+            .unwrap();
         search.turn(SeedId(0), |turn| run_producer(turn, &mut Large(false))).unwrap();
         let batch = &search.2.batches.batch;
         assert!(!batch.is_empty());

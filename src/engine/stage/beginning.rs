@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use super::Turn;
 use crate::corpus::SeedId;
-use crate::fuzzer::door::{Door, Run};
+use crate::fuzzer::door::{Door, Host, Run};
 use crate::messages::{Beginning, messages};
 use crate::mutate::below;
 use crate::mutate::foreign::ForeignMutators as _;
@@ -40,11 +40,11 @@ struct Timed {
 
 impl MessageTimes {
     /// Chooses the shared messages of a turn with this budget; None: mutants change the whole input.
-    pub(super) fn choose<D: Door>(
+    pub(super) fn choose<H: Host>(
         &mut self,
-        Turn { door, id, shared }: &mut Turn<'_, D>,
+        Turn { door, id, shared }: &mut Turn<'_, H>,
         budget: Budget,
-    ) -> Result<Option<Beginning>, D::Error> {
+    ) -> Result<Option<Beginning>, H::Error> {
         let (id, fuzzer) = (*id, door.fuzzer_mut());
         let can = fuzzer.mutation.messages
             && fuzzer.counts_time()
@@ -61,7 +61,7 @@ impl MessageTimes {
         if !pays(run) {
             return Ok(None);
         }
-        let saved = self.time_messages(*door, id)?;
+        let saved = self.time_messages(door, id)?;
         let fuzzer = door.fuzzer_mut();
         let paying: Vec<usize> =
             saved.iter().filter(|(_, saved)| pays(*saved)).map(|(count, _)| *count).collect();
@@ -72,11 +72,11 @@ impl MessageTimes {
     }
 
     /// Times of sessions with the first messages of a seed, by message count.
-    fn time_messages<D: Door>(
+    fn time_messages<H: Host>(
         &mut self,
-        door: &mut D,
+        door: &mut Door<'_, H>,
         id: SeedId,
-    ) -> Result<Vec<(usize, Duration)>, D::Error> {
+    ) -> Result<Vec<(usize, Duration)>, H::Error> {
         let data = door.fuzzer().corpus[id].data.clone();
         if let Some(timed) = self.of_seeds.get(&id).filter(|timed| timed.len == data.len()) {
             return Ok(timed.saved.clone());
@@ -94,7 +94,7 @@ impl MessageTimes {
     }
 }
 
-fn time_of<D: Door>(door: &mut D, input: &[u8]) -> Result<Duration, D::Error> {
+fn time_of<H: Host>(door: &mut Door<'_, H>, input: &[u8]) -> Result<Duration, H::Error> {
     let mut quickest = Duration::MAX;
     for _ in 0..TIMED_RUNS {
         quickest = quickest.min(door.run(Run::of(input))?.duration);

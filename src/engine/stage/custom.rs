@@ -7,17 +7,17 @@ use super::batches::run_producer;
 use super::foreign::Foreign;
 use super::{Stage, StageEnd, Tactic, Turn};
 use crate::fuzzer::Fuzzer;
-use crate::fuzzer::door::Door;
+use crate::fuzzer::door::Host;
 use crate::mutate::foreign::ForeignMutators;
 
 pub(super) struct Custom;
 
-impl<D: Door> Stage<D> for Custom {
+impl<H: Host> Stage<H> for Custom {
     fn name(&self) -> &'static str {
         "custom"
     }
 
-    fn wants(&mut self, Turn { door, shared, .. }: &mut Turn<'_, D>) -> bool {
+    fn wants(&mut self, Turn { door, shared, .. }: &mut Turn<'_, H>) -> bool {
         let Fuzzer { mutators, rng, foreign_only, .. } = door.fuzzer_mut();
         let has = |competes: bool| {
             let mut all = 0..mutators.len();
@@ -35,7 +35,7 @@ impl<D: Door> Stage<D> for Custom {
     }
 
     /// Doubles the budget if there is no havoc.
-    fn run(&mut self, turn: &mut Turn<'_, D>) -> Result<StageEnd, D::Error> {
+    fn run(&mut self, turn: &mut Turn<'_, H>) -> Result<StageEnd, H::Error> {
         let fuzzer = turn.door.fuzzer();
         let Some(mut budget) = fuzzer.budget(turn.id) else { return Ok(StageEnd::TurnOver) };
         if fuzzer.foreign_only {

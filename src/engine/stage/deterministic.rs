@@ -9,7 +9,7 @@ use super::produce::{Materials, Producer, Tools};
 use super::{Stage, StageEnd, Tactic, Turn};
 use crate::corpus::{BySeed, Origin, SeedId, Step};
 use crate::fuzzer::Fuzzer;
-use crate::fuzzer::door::Door;
+use crate::fuzzer::door::{Host, Notice};
 use crate::messages;
 use crate::mutate::Candidate;
 use crate::mutate::deterministic::Deterministic;
@@ -32,12 +32,12 @@ struct Suspended {
     steps: Deterministic,
 }
 
-impl<D: Door> Stage<D> for DeterministicSteps {
+impl<H: Host> Stage<H> for DeterministicSteps {
     fn name(&self) -> &'static str {
         "deterministic"
     }
 
-    fn wants(&mut self, Turn { door, id, shared }: &mut Turn<'_, D>) -> bool {
+    fn wants(&mut self, Turn { door, id, shared }: &mut Turn<'_, H>) -> bool {
         let Fuzzer { corpus, mutation, foreign_only, rng, .. } = door.fuzzer_mut();
         let seed = &corpus[*id];
         if *foreign_only || !seed.favored || seed.det_done {
@@ -53,7 +53,7 @@ impl<D: Door> Stage<D> for DeterministicSteps {
         }
     }
 
-    fn run(&mut self, turn: &mut Turn<'_, D>) -> Result<StageEnd, D::Error> {
+    fn run(&mut self, turn: &mut Turn<'_, H>) -> Result<StageEnd, H::Error> {
         let (id, fuzzer) = (turn.id, turn.door.fuzzer());
         let (mutation, seed) = (&fuzzer.mutation, &fuzzer.corpus[id]);
         let begin = || {
@@ -75,7 +75,7 @@ impl<D: Door> Stage<D> for DeterministicSteps {
             self.suspend(turn.door.fuzzer(), id, producer.steps);
         } else if end == StageEnd::Finished {
             turn.door.fuzzer_mut().corpus[id].det_done = true;
-            turn.door.deterministic_done(id);
+            turn.door.notice(Notice::DeterministicDone(id));
         }
         Ok(end)
     }

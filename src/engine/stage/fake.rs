@@ -4,8 +4,8 @@ use super::{Shared, Turn};
 use crate::corpus::SeedId;
 use crate::executor::RunError;
 use crate::fake::FakeExecutor;
-use crate::fuzzer::admit::{Crash, Stored};
-use crate::fuzzer::door::Door;
+use crate::fuzzer::admit::Stored;
+use crate::fuzzer::door::{Discovery, Door, Host};
 use crate::fuzzer::{AdmissionOptions, Fuzzer, Plan};
 use crate::mutate::Candidate;
 use crate::mutate::dictionary::Dictionary;
@@ -35,16 +35,20 @@ impl Search {
 }
 
 impl Search {
+    pub(super) fn door(&mut self) -> Door<'_, Self> {
+        Door(self)
+    }
+
     /// Does `work` as a part of the seed's turn.
     pub(super) fn turn<T>(&mut self, id: SeedId, work: impl FnOnce(&mut Turn<'_, Self>) -> T) -> T {
         let mut shared = std::mem::take(&mut self.2);
-        let result = work(&mut Turn { door: self, id, shared: &mut shared });
+        let result = work(&mut Turn { door: Door(self), id, shared: &mut shared });
         self.2 = shared;
         result
     }
 }
 
-impl Door for Search {
+impl Host for Search {
     type Mutators = NoMutators;
     type Error = RunError;
 
@@ -56,13 +60,14 @@ impl Door for Search {
         &mut self.0
     }
 
-    fn crashed(&mut self, candidate: &Candidate, crash: Crash) -> Result<Option<Stored>, RunError> {
-        self.1.extend(crash.unique.then(|| candidate.bytes.clone()));
-        Ok(None)
-    }
-
-    fn hung(&mut self, candidate: &Candidate) -> Result<Option<Stored>, RunError> {
-        self.1.push(candidate.bytes.clone());
+    fn store(
+        &mut self,
+        candidate: &Candidate,
+        as_what: Discovery<'_>,
+    ) -> Result<Option<Stored>, RunError> {
+        let is_kept = matches!(as_what, Discovery::Crash(crash) if crash.unique)
+            || matches!(as_what, Discovery::Hang);
+        self.1.extend(is_kept.then(|| candidate.bytes.clone()));
         Ok(None)
     }
 }

@@ -8,7 +8,7 @@ use super::foreign::Base;
 use super::produce::{Materials, Needs, Producer, Tools};
 use super::{Stage, StageEnd, Tactic, Turn};
 use crate::corpus::{Origin, Step};
-use crate::fuzzer::door::Door;
+use crate::fuzzer::door::Host;
 use crate::mutate::buffer::Buffer;
 use crate::mutate::foreign::{ForeignMutators, Made};
 use crate::mutate::havoc::{HavocContext, havoc};
@@ -20,16 +20,16 @@ pub(super) struct Havoc {
     times: MessageTimes,
 }
 
-impl<D: Door> Stage<D> for Havoc {
+impl<H: Host> Stage<H> for Havoc {
     fn name(&self) -> &'static str {
         "havoc"
     }
 
-    fn wants(&mut self, turn: &mut Turn<'_, D>) -> bool {
+    fn wants(&mut self, turn: &mut Turn<'_, H>) -> bool {
         !turn.door.fuzzer().foreign_only && !turn.shared.is_custom_turn
     }
 
-    fn run(&mut self, turn: &mut Turn<'_, D>) -> Result<StageEnd, D::Error> {
+    fn run(&mut self, turn: &mut Turn<'_, H>) -> Result<StageEnd, H::Error> {
         let budget = turn.door.fuzzer().budget(turn.id);
         let Some(budget) = budget else { return Ok(StageEnd::TurnOver) };
         let beginning = self.times.choose(turn, budget)?;

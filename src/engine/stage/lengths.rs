@@ -9,10 +9,10 @@
 
 use std::collections::HashMap;
 
-use super::share::{Stop, close, may, open};
+use super::share::Stop;
 use super::{Stage, StageEnd, Turn};
 use crate::corpus::{Length, Origin, Step};
-use crate::fuzzer::door::{Door, Run};
+use crate::fuzzer::door::{Door, Host, Run};
 use crate::messages;
 use crate::mutate::buffer::Buffer;
 use crate::mutate::foreign::ForeignMutators;
@@ -58,12 +58,12 @@ pub(super) struct Lengths {
     by_width: [(u64, u64); WIDTHS.len()],
 }
 
-impl<D: Door> Stage<D> for Lengths {
+impl<H: Host> Stage<H> for Lengths {
     fn name(&self) -> &'static str {
         "lengths"
     }
 
-    fn wants(&mut self, Turn { door, id, shared }: &mut Turn<'_, D>) -> bool {
+    fn wants(&mut self, Turn { door, id, shared }: &mut Turn<'_, H>) -> bool {
         let fuzzer = door.fuzzer();
         let seed = &fuzzer.corpus[*id];
         // If hooks rewrite inputs, positions in an input mean nothing.
@@ -75,11 +75,11 @@ impl<D: Door> Stage<D> for Lengths {
             && !is_text
             && seed.data.len() <= LONGEST
             && fuzzer.mutation.length_share > 0.0
-            && may(*door, Purpose::Lengths, SLICE)
+            && door.may(Purpose::Lengths, SLICE)
     }
 
-    fn run(&mut self, Turn { door, id, shared }: &mut Turn<'_, D>) -> Result<StageEnd, D::Error> {
-        let (id, door) = (*id, &mut **door);
+    fn run(&mut self, Turn { door, id, shared }: &mut Turn<'_, H>) -> Result<StageEnd, H::Error> {
+        let id = *id;
         let fuzzer = door.fuzzer_mut();
         let Some(budget) = fuzzer.budget(id) else { return Ok(StageEnd::TurnOver) };
         fuzzer.limit_mutants_of(id);
@@ -90,14 +90,14 @@ impl<D: Door> Stage<D> for Lengths {
         let candidate = Candidate { bytes: Vec::new(), origin };
         let edges = fuzzer.corpus[id].trace.to_vec();
         let budget = budget.longest();
-        open(door, Purpose::Lengths);
-        let mut trial = Trial { door: &mut *door, candidate, edges, runs: 0, begin, budget };
+        door.open(Purpose::Lengths);
+        let mut trial = Trial { door: door.reborrow(), candidate, edges, runs: 0, begin, budget };
         // The framing of messages is updated as well, and not searched.
         let has_messages = trial.door.fuzzer().mutation.messages;
         let mut found: Vec<Length> =
             messages::framing(&input).take_while(|_| has_messages).collect();
         let end = measure(&mut trial, &input, (&mut self.by_width, &mut found));
-        close(door, Purpose::Lengths);
+        door.close(Purpose::Lengths);
         let fuzzer = door.fuzzer_mut();
         found.retain(|length| !messages::is_framing(length));
         // After a stop, the finds so far are kept.
@@ -112,8 +112,8 @@ impl<D: Door> Stage<D> for Lengths {
 }
 
 /// Runs changed inputs and measures the loss of the seed's own edges.
-struct Trial<'a, D> {
-    door: &'a mut D,
+struct Trial<'a, H> {
+    door: Door<'a, H>,
     candidate: Candidate,
     edges: Vec<u32>,
     runs: u64,
@@ -121,22 +121,22 @@ struct Trial<'a, D> {
     budget: Budget,
 }
 
-impl<D: Door> Trial<'_, D> {
+impl<H: Host> Trial<'_, H> {
     /// Checks all limits; called before each run.
-    fn check(&mut self) -> Result<(), Stop<D::Error>> {
+    fn check(&mut self) -> Result<(), Stop<H::Error>> {
         if self.door.between_batches()? {
             return Err(Stop::TurnOver);
         }
         let done = self.door.fuzzer().effort().since(self.begin);
         let is_spent = self.runs >= MOST_RUNS
             || self.budget.is_used(done.runs, done.time)
-            || !may(self.door, Purpose::Lengths, Effort::ZERO);
+            || !self.door.may(Purpose::Lengths, Effort::ZERO);
         self.runs += 1;
         if is_spent { Err(Stop::Spent) } else { Ok(()) }
     }
 
     /// Runs an input, judged as usual, and returns which of the seed's own edges it hits.
-    fn hit(&mut self, input: Vec<u8>) -> Result<Vec<u32>, Stop<D::Error>> {
+    fn hit(&mut self, input: Vec<u8>) -> Result<Vec<u32>, Stop<H::Error>> {
         self.check()?;
         self.candidate.bytes = input;
         let run = Run { edges: &self.edges, ..Run::judged(&self.candidate.bytes) };
@@ -145,7 +145,7 @@ impl<D: Door> Trial<'_, D> {
         Ok(seen.hit)
     }
 
-    fn lost(&mut self, input: Vec<u8>) -> Result<usize, Stop<D::Error>> {
+    fn lost(&mut self, input: Vec<u8>) -> Result<usize, Stop<H::Error>> {
         Ok(self.edges.len() - self.hit(input)?.len())
     }
 
@@ -156,7 +156,7 @@ impl<D: Door> Trial<'_, D> {
         input: &[u8],
         (length, others): (Length, &[Length]),
         (beyond, count): (usize, usize),
-    ) -> Result<Option<usize>, Stop<D::Error>> {
+    ) -> Result<Option<usize>, Stop<H::Error>> {
         let end = length.end(input) + beyond;
         let fits = input.len() + count <= self.door.fuzzer().mutation.max_len;
         if end > input.len() || !fits {
@@ -172,11 +172,11 @@ impl<D: Door> Trial<'_, D> {
     }
 }
 
-fn measure<D: Door>(
-    trial: &mut Trial<'_, D>,
+fn measure<H: Host>(
+    trial: &mut Trial<'_, H>,
     input: &[u8],
     (by_width, found): (&mut [(u64, u64)], &mut Vec<Length>),
-) -> Result<(), Stop<D::Error>> {
+) -> Result<(), Stop<H::Error>> {
     trial.check()?;
     let trivial = trial.door.run(Run { edges: &trial.edges, ..Run::of(TRIVIAL) })?.hit;
     trial.edges.retain(|edge| trivial.binary_search(edge).is_err());
@@ -206,12 +206,12 @@ fn measure<D: Door>(
 
 /// Adds the lengths of records that runs confirm. A record can only grow together with its parents, so no record is
 /// confirmed alone. Records that tile the input are consistent, so a loss of one edge is enough evidence.
-fn verify<D: Door>(
-    trial: &mut Trial<'_, D>,
+fn verify<H: Host>(
+    trial: &mut Trial<'_, H>,
     input: &[u8],
     records: &[Record],
     found: &mut Vec<Length>,
-) -> Result<(), Stop<D::Error>> {
+) -> Result<(), Stop<H::Error>> {
     let leaves: Vec<&Record> = records.iter().filter(|record| record.is_leaf).collect();
     let step = leaves.len().div_ceil(MOST_VERIFIED).max(1);
     for leaf in leaves.into_iter().step_by(step) {
@@ -244,12 +244,12 @@ fn verify<D: Door>(
 }
 
 /// Searches for numbers of one width.
-fn search<D: Door>(
-    trial: &mut Trial<'_, D>,
+fn search<H: Host>(
+    trial: &mut Trial<'_, H>,
     input: &[u8],
     width: usize,
     found: &mut Vec<Length>,
-) -> Result<(), Stop<D::Error>> {
+) -> Result<(), Stop<H::Error>> {
     let least = (trial.edges.len() / LOSS_ONE_OF).max(LEAST_LOSS);
     let mut losses = HashMap::new();
     for length in suspects(input, width) {
@@ -353,7 +353,7 @@ mod tests {
 
     fn found(search: &mut Search, input: Vec<u8>) -> Vec<Length> {
         let candidate = Candidate { bytes: input, origin: Origin::injected(0) };
-        search.try_out(&candidate).unwrap();
+        search.door().try_out(&candidate).unwrap();
         let id = search.0.pick().unwrap();
         let mut stage = Lengths::default();
         assert!(search.turn(id, |turn| stage.wants(turn)));

@@ -30,7 +30,7 @@ use serde_json::Value;
 use self::produce::Producer;
 use super::corpus::{BySeed, Corpus, SeedId};
 use super::fuzzer::Fuzzer;
-use super::fuzzer::door::{Door, Part};
+use super::fuzzer::door::{Door, Host, Part};
 
 /// Saved state of the stages for the next process, by stage name.
 pub type Saved = BTreeMap<String, Value>;
@@ -54,42 +54,42 @@ impl Kept<'_> {
 }
 
 /// The stages of a search and their shared state.
-pub struct Stages<D> {
-    list: Vec<Box<dyn Stage<D>>>,
+pub struct Stages<H> {
+    list: Vec<Box<dyn Stage<H>>>,
     shared: Shared,
 }
 
 /// Context of a stage: the search, the seed of the turn, and the state shared by the stages.
-pub struct Turn<'a, D> {
-    pub door: &'a mut D,
+pub struct Turn<'a, H> {
+    pub door: Door<'a, H>,
     pub id: SeedId,
     pub shared: &'a mut Shared,
 }
 
-impl<D: Door> Turn<'_, D> {
+impl<H: Host> Turn<'_, H> {
     /// The same turn with another seed.
-    fn of(&mut self, id: SeedId) -> Turn<'_, D> {
-        Turn { door: &mut *self.door, id, shared: &mut *self.shared }
+    fn of(&mut self, id: SeedId) -> Turn<'_, H> {
+        Turn { door: self.door.reborrow(), id, shared: &mut *self.shared }
     }
 
     /// Does `work` and charges its time to `part`.
-    fn timed<T>(&mut self, part: Part, work: impl FnOnce(&mut Turn<'_, D>) -> T) -> T {
+    fn timed<T>(&mut self, part: Part, work: impl FnOnce(&mut Turn<'_, H>) -> T) -> T {
         let Self { door, id, shared } = self;
-        door.timed(part, |door| work(&mut Turn { door, id: *id, shared }))
+        door.timed(part, |door| work(&mut Turn { door: door.reborrow(), id: *id, shared }))
     }
 }
 
 /// A part of a turn, with its state across turns.
-pub trait Stage<D: Door> {
+pub trait Stage<H: Host> {
     /// Name for the screen, for [`Stages::save`], and for the table of yields unless the steps have their own names.
     fn name(&self) -> &'static str;
 
     /// Whether the stage runs in this turn.
-    fn wants(&mut self, turn: &mut Turn<'_, D>) -> bool;
+    fn wants(&mut self, turn: &mut Turn<'_, H>) -> bool;
 
     /// Runs the stage. All runs go through the door, and between two batches the stage calls
     /// [`Door::between_batches`] to learn whether to continue.
-    fn run(&mut self, turn: &mut Turn<'_, D>) -> Result<StageEnd, D::Error>;
+    fn run(&mut self, turn: &mut Turn<'_, H>) -> Result<StageEnd, H::Error>;
 
     /// Arm of the bandit, if the stage competes with others.
     fn tactic(&self) -> Option<Tactic> {
@@ -97,7 +97,7 @@ pub trait Stage<D: Door> {
     }
 
     /// State for the next process; None if there is none.
-    fn save(&self, _fuzzer: &Fuzzer<D::Mutators>) -> Option<Value> {
+    fn save(&self, _fuzzer: &Fuzzer<H::Mutators>) -> Option<Value> {
         None
     }
 
@@ -130,19 +130,19 @@ impl Tactic {
     const COUNT: usize = 3;
 }
 
-impl<D: Door> Default for Stages<D> {
+impl<H: Host> Default for Stages<H> {
     fn default() -> Self {
         Self::new()
     }
 }
 
-impl<D: Door> Stages<D> {
+impl<H: Host> Stages<H> {
     /// Creates the stages in the order of a turn. Each decides itself whether it runs, see [`Stage::wants`].
     #[must_use]
     pub fn new() -> Self {
-        let list: Vec<Box<dyn Stage<D>>> = vec![
+        let list: Vec<Box<dyn Stage<H>>> = vec![
             Box::new(trim::Trimming),
-            Box::<comparisons::Comparisons<D>>::default(),
+            Box::<comparisons::Comparisons<H>>::default(),
             Box::<lengths::Lengths>::default(),
             Box::<deterministic::DeterministicSteps>::default(),
             Box::new(custom::Custom),
@@ -154,11 +154,11 @@ impl<D: Door> Stages<D> {
     }
 
     /// Runs all stages on one seed and records the yields of competing stages. Returns the cost, in average runs.
-    pub fn run_turn(&mut self, door: &mut D, id: SeedId) -> Result<f64, D::Error> {
+    pub fn run_turn(&mut self, host: &mut H, id: SeedId) -> Result<f64, H::Error> {
         let Self { list, shared } = self;
-        let before = door.fuzzer().effort();
+        let before = host.fuzzer().effort();
         for stage in list {
-            let turn = &mut Turn { door: &mut *door, id, shared: &mut *shared };
+            let turn = &mut Turn { door: Door(host), id, shared };
             turn.shared.logs.check_origin(turn.door.fuzzer().has_logger());
             if !stage.wants(turn) {
                 continue;
@@ -174,27 +174,30 @@ impl<D: Door> Stages<D> {
                 break;
             }
         }
-        Ok(door.fuzzer().cost_since(before))
+        Ok(host.fuzzer().cost_since(before))
     }
 
     /// Runs the candidates of a producer outside of any stage, until it ends or the turn is over.
     pub fn run_producer(
         &mut self,
-        door: &mut D,
+        host: &mut H,
         id: SeedId,
         producer: &mut dyn Producer,
-    ) -> Result<StageEnd, D::Error> {
-        batches::run_producer(&mut Turn { door, id, shared: &mut self.shared }, producer)
+    ) -> Result<StageEnd, H::Error> {
+        batches::run_producer(
+            &mut Turn { door: Door(host), id, shared: &mut self.shared },
+            producer,
+        )
     }
 
     /// The single stages and their shared state.
-    pub fn parts(&mut self) -> (&mut [Box<dyn Stage<D>>], &mut Shared) {
+    pub fn parts(&mut self) -> (&mut [Box<dyn Stage<H>>], &mut Shared) {
         (&mut self.list, &mut self.shared)
     }
 
     /// State of all stages for the next process.
     #[must_use]
-    pub fn save(&self, fuzzer: &Fuzzer<D::Mutators>) -> Saved {
+    pub fn save(&self, fuzzer: &Fuzzer<H::Mutators>) -> Saved {
         let of_stages =
             self.list.iter().filter_map(|stage| Some((stage.name().into(), stage.save(fuzzer)?)));
         let shared = self.shared.save(fuzzer).map(|saved| (shared::NAME.into(), saved));
@@ -227,7 +230,6 @@ mod tests {
     use crate::corpus::Origin;
     use crate::executor::ExitKind;
     use crate::fake::FakeExecutor;
-    use crate::fuzzer::door::Door as _;
     use crate::mutate::Candidate;
 
     /// Models an executor with breakpoints, which makes more runs than it reports.
@@ -244,7 +246,10 @@ mod tests {
         });
         let mut search = Search::of(executor.timed_by(&clock));
         search.0.set_timeout(Duration::from_millis(20));
-        search.try_out(&Candidate { bytes: b"a".into(), origin: Origin::injected(0) }).unwrap();
+        search
+            .door()
+            .try_out(&Candidate { bytes: b"a".into(), origin: Origin::injected(0) })
+            .unwrap();
         assert_eq!(search.1, [b"a"]);
         assert_eq!(search.0.target().spent().whole(), seconds(4));
         assert_eq!(search.0.effort().time, seconds(1));

@@ -5,22 +5,22 @@
 use super::batches::run_producer;
 use super::foreign::Foreign;
 use super::{Stage, StageEnd, Turn};
-use crate::fuzzer::door::Door;
+use crate::fuzzer::door::Host;
 use crate::mutate::foreign::ForeignMutators;
 
 pub(super) struct LateMutators;
 
-impl<D: Door> Stage<D> for LateMutators {
+impl<H: Host> Stage<H> for LateMutators {
     fn name(&self) -> &'static str {
         "custom"
     }
 
-    fn wants(&mut self, turn: &mut Turn<'_, D>) -> bool {
+    fn wants(&mut self, turn: &mut Turn<'_, H>) -> bool {
         let mutators = &turn.door.fuzzer().mutators;
         (0..mutators.len()).any(|index| mutators.is_late(index))
     }
 
-    fn run(&mut self, turn: &mut Turn<'_, D>) -> Result<StageEnd, D::Error> {
+    fn run(&mut self, turn: &mut Turn<'_, H>) -> Result<StageEnd, H::Error> {
         match turn.door.fuzzer().budget(turn.id) {
             None => Ok(StageEnd::TurnOver),
             Some(budget) => run_producer(turn, &mut Foreign::late(budget)),

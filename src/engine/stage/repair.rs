@@ -15,7 +15,7 @@ use super::comparisons::{add_at_end, are_solved, logged, origin, try_out};
 use super::shared::{Checked, Logs};
 use crate::comparison::{ComparisonLog, Occurrences, Operand, Place};
 use crate::executor::ExitKind;
-use crate::fuzzer::door::{Door, Part};
+use crate::fuzzer::door::{Host, Part};
 use crate::mutate::Candidate;
 use crate::mutate::repair::{Field, Suspect};
 
@@ -39,7 +39,7 @@ pub(super) enum Tactic {
 
 /// Runs a seed with corrected fields and records whether it has any: once, and again when more fields are known. The
 /// repaired copy may pass a check that the seed fails.
-pub(super) fn repair_once<D: Door>(turn: &mut Turn<'_, D>) -> Result<(), D::Error> {
+pub(super) fn repair_once<H: Host>(turn: &mut Turn<'_, H>) -> Result<(), H::Error> {
     let Logs { fields, repairs, .. } = &turn.shared.logs;
     let known = fields.get(&turn.id).map_or(0, |checked| checked.known);
     match known == repairs.known() || !are_solved(turn.door.fuzzer()) {
@@ -48,7 +48,7 @@ pub(super) fn repair_once<D: Door>(turn: &mut Turn<'_, D>) -> Result<(), D::Erro
     }
 }
 
-fn repair_seed<D: Door>(turn: &mut Turn<'_, D>) -> Result<(), D::Error> {
+fn repair_seed<H: Host>(turn: &mut Turn<'_, H>) -> Result<(), H::Error> {
     let (id, known) = (turn.id, turn.shared.logs.repairs.known());
     let mut input = turn.door.fuzzer().corpus[id].data.to_vec();
     let log = logged(turn, origin(id, "repair"), &mut input, |log| log.own_copy())?;
@@ -62,11 +62,11 @@ fn repair_seed<D: Door>(turn: &mut Turn<'_, D>) -> Result<(), D::Error> {
 
 /// Runs an input with its log, corrects wrong fields, and runs it again. Afterwards `input` is the input of the last
 /// run, and the last call of `look` was for that run.
-pub(super) fn run_logged<D: Door, T>(
-    turn: &mut Turn<'_, D>,
+pub(super) fn run_logged<H: Host, T>(
+    turn: &mut Turn<'_, H>,
     input: &mut Vec<u8>,
     mut look: impl FnMut(ComparisonLog<'_>) -> T,
-) -> Result<(ExitKind, T), D::Error> {
+) -> Result<(ExitKind, T), H::Error> {
     let mut rounds = 0;
     loop {
         rounds += 1;
@@ -92,7 +92,7 @@ pub(super) fn run_logged<D: Door, T>(
 /// which an operand may be encoded in the input.
 pub(super) type Suspects = Vec<Vec<Suspect>>;
 
-pub(super) fn suspects<D>(turn: &Turn<'_, D>, input: &[u8], log: ComparisonLog<'_>) -> Suspects {
+pub(super) fn suspects<H>(turn: &Turn<'_, H>, input: &[u8], log: ComparisonLog<'_>) -> Suspects {
     let suspects = turn.shared.logs.repairs.suspects(log, input);
     let alike = suspects.chunk_by(|one, other| one.place == other.place);
     alike.map(<[Suspect]>::to_vec).collect()
@@ -100,7 +100,7 @@ pub(super) fn suspects<D>(turn: &Turn<'_, D>, input: &[u8], log: ComparisonLog<'
 
 /// Tests which suspects are fields. A field changes with its bytes in the input, while the other operand changes with
 /// other bytes.
-pub(super) async fn learn<D: Door>(ask: &Ask<D>, input: &[u8], suspects: Suspects) {
+pub(super) async fn learn<H: Host>(ask: &Ask<H>, input: &[u8], suspects: Suspects) {
     let asking = Asking { ask, input };
     for alike in suspects {
         let site = alike[0].place.site;
@@ -124,12 +124,12 @@ pub(super) async fn learn<D: Door>(ask: &Ask<D>, input: &[u8], suspects: Suspect
 }
 
 /// Tests suspects by runs of changed inputs.
-struct Asking<'a, D: Door> {
-    ask: &'a Ask<D>,
+struct Asking<'a, H: Host> {
+    ask: &'a Ask<H>,
     input: &'a [u8],
 }
 
-impl<D: Door> Asking<'_, D> {
+impl<H: Host> Asking<'_, H> {
     /// Runs an input with its log; returns what `look` sees.
     async fn look<T: 'static>(
         &self,
@@ -274,10 +274,10 @@ impl Waiting {
     }
 
     /// Takes the candidates and returns those with wrong fields, corrected.
-    pub(super) fn repaired<D: Door>(
+    pub(super) fn repaired<H: Host>(
         &mut self,
-        turn: &mut Turn<'_, D>,
-    ) -> Result<Vec<Candidate>, D::Error> {
+        turn: &mut Turn<'_, H>,
+    ) -> Result<Vec<Candidate>, H::Error> {
         let mut repaired = Vec::new();
         for mut candidate in self.candidates.drain(..) {
             if turn.door.between_batches()? {
@@ -326,7 +326,7 @@ mod tests {
 
     fn add(search: &mut Search, bytes: &[u8]) -> SeedId {
         let candidate = Candidate { bytes: bytes.to_vec(), origin: Origin::injected(0) };
-        assert!(search.run_batch(&[candidate], None).unwrap().found);
+        assert!(search.door().run_batch(&[candidate], None).unwrap().found);
         SeedId(search.0.corpus.next_id().0 - 1)
     }
 

@@ -197,7 +197,6 @@ mod tests {
     use crate::corpus::Origin;
     use crate::executor::ExitKind;
     use crate::fake::FakeExecutor;
-    use crate::fuzzer::door::Door as _;
     use crate::mutate::Candidate;
     use crate::mutate::repair::{Encoding, Field};
 
@@ -208,7 +207,7 @@ mod tests {
         }));
         for byte in 0..3 {
             let candidate = Candidate { bytes: vec![byte; 8], origin: Origin::injected(0) };
-            search.try_out(&candidate).unwrap();
+            search.door().try_out(&candidate).unwrap();
         }
         search
     }

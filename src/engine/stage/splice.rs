@@ -8,7 +8,7 @@ use super::havoc::stack;
 use super::produce::{Materials, Needs, Producer, Tools};
 use super::{Stage, StageEnd, Turn};
 use crate::corpus::SeedId;
-use crate::fuzzer::door::Door;
+use crate::fuzzer::door::Host;
 use crate::mutate::donors::DONOR_ATTEMPTS;
 use crate::mutate::foreign::{ForeignMutators, Made};
 use crate::mutate::splice::{splice, splice_lists};
@@ -22,18 +22,18 @@ const RUNS_PER_JOIN: u64 = 32;
 
 pub(super) struct Splicing;
 
-impl<D: Door> Stage<D> for Splicing {
+impl<H: Host> Stage<H> for Splicing {
     fn name(&self) -> &'static str {
         "splice"
     }
 
-    fn wants(&mut self, turn: &mut Turn<'_, D>) -> bool {
+    fn wants(&mut self, turn: &mut Turn<'_, H>) -> bool {
         let fuzzer = turn.door.fuzzer();
         let is_ours = !fuzzer.foreign_only && !turn.shared.is_custom_turn;
         is_ours && fuzzer.progress.cycles_without_finds > 0
     }
 
-    fn run(&mut self, turn: &mut Turn<'_, D>) -> Result<StageEnd, D::Error> {
+    fn run(&mut self, turn: &mut Turn<'_, H>) -> Result<StageEnd, H::Error> {
         let budget = turn.door.fuzzer().budget(turn.id);
         let Some(budget) = budget else { return Ok(StageEnd::TurnOver) };
         run_producer(turn, &mut Joins::new(budget.part(SHARE), budget))

@@ -1,9 +1,8 @@
 //! Trimming: the first turn of a seed removes bytes that do not affect its behaviour.
 
-use super::share::{close, may, open};
 use super::{Stage, StageEnd, Turn};
 use crate::corpus::{Length, Origin, SeedId, Step};
-use crate::fuzzer::door::{Behaviour, Door, Part, Run};
+use crate::fuzzer::door::{Behaviour, Door, Host, Part, Run};
 use crate::messages;
 use crate::minimize::trim::Trim;
 use crate::mutate::Candidate;
@@ -38,34 +37,34 @@ struct Work {
     only_coarse: bool,
 }
 
-impl<D: Door> Stage<D> for Trimming {
+impl<H: Host> Stage<H> for Trimming {
     fn name(&self) -> &'static str {
         "trim"
     }
 
     /// Skips a waypoint without new edges in its first turn: most are soon replaced by a better one.
-    fn wants(&mut self, turn: &mut Turn<'_, D>) -> bool {
+    fn wants(&mut self, turn: &mut Turn<'_, H>) -> bool {
         let fuzzer = turn.door.fuzzer();
         let seed = &fuzzer.corpus[turn.id];
         let passing = seed.waypoint && !seed.new_edge && seed.fuzzed == 0 && fuzzer.guided();
         !seed.trimmed && !passing && !fuzzer.mutation.skip_trim
     }
 
-    fn run(&mut self, turn: &mut Turn<'_, D>) -> Result<StageEnd, D::Error> {
+    fn run(&mut self, turn: &mut Turn<'_, H>) -> Result<StageEnd, H::Error> {
         // Shorter blocks take up to 1000 runs per seed.
-        let only_coarse = !may(turn.door, Purpose::Trimming, SLICE);
-        open(turn.door, Purpose::Trimming);
+        let only_coarse = !turn.door.may(Purpose::Trimming, SLICE);
+        turn.door.open(Purpose::Trimming);
         let end = turn.timed(Part::Trimming, |turn| trim_seed(turn, only_coarse));
-        close(turn.door, Purpose::Trimming);
+        turn.door.close(Purpose::Trimming);
         end
     }
 }
 
-fn trim_seed<D: Door>(
-    Turn { door, id, shared }: &mut Turn<'_, D>,
+fn trim_seed<H: Host>(
+    Turn { door, id, shared }: &mut Turn<'_, H>,
     only_coarse: bool,
-) -> Result<StageEnd, D::Error> {
-    let (id, door) = (*id, &mut **door);
+) -> Result<StageEnd, H::Error> {
+    let id = *id;
     let fuzzer = door.fuzzer_mut();
     let execs = fuzzer.target().execs();
     let lengths = shared.lengths_of(&fuzzer.corpus, id);
@@ -116,19 +115,23 @@ struct Limit {
 }
 
 impl Limit {
-    fn of<D: Door>(door: &D, id: SeedId) -> Self {
+    fn of<H: Host>(door: &Door<'_, H>, id: SeedId) -> Self {
         let fuzzer = door.fuzzer();
         let budget = fuzzer.budget(id).map(|budget| budget.longest().times(LONGER));
         Self { budget, begin: fuzzer.effort() }
     }
 
-    fn is_reached<D: Door>(self, door: &D) -> bool {
+    fn is_reached<H: Host>(self, door: &Door<'_, H>) -> bool {
         let done = door.fuzzer().effort().since(self.begin);
         self.budget.is_some_and(|budget| budget.is_used(done.runs, done.time))
     }
 }
 
-fn trim<D: Door>(door: &mut D, work: &mut Work, limit: Limit) -> Result<StageEnd, D::Error> {
+fn trim<H: Host>(
+    door: &mut Door<'_, H>,
+    work: &mut Work,
+    limit: Limit,
+) -> Result<StageEnd, H::Error> {
     let mutators = &door.fuzzer().mutators;
     let trimmers: Vec<usize> = (0..mutators.len()).filter(|index| mutators.trims(*index)).collect();
     if trimmers.is_empty() {
@@ -143,11 +146,11 @@ fn trim<D: Door>(door: &mut D, work: &mut Work, limit: Limit) -> Result<StageEnd
 }
 
 /// Removes single messages, the last one first.
-fn trim_messages<D: Door>(
-    door: &mut D,
+fn trim_messages<H: Host>(
+    door: &mut Door<'_, H>,
     work: &mut Work,
     limit: Limit,
-) -> Result<StageEnd, D::Error> {
+) -> Result<StageEnd, H::Error> {
     let mut buffer = Buffer::default();
     let min_len = door.fuzzer().mutation.min_len.max(1);
     for number in (0..messages::messages(&work.input).count()).rev() {
@@ -174,7 +177,11 @@ fn trim_messages<D: Door>(
 }
 
 /// Removes blocks.
-fn trim_blocks<D: Door>(door: &mut D, work: &mut Work, limit: Limit) -> Result<StageEnd, D::Error> {
+fn trim_blocks<H: Host>(
+    door: &mut Door<'_, H>,
+    work: &mut Work,
+    limit: Limit,
+) -> Result<StageEnd, H::Error> {
     let is_list = door.fuzzer().mutation.messages && messages::is_list(&work.input);
     if is_list && trim_messages(door, work, limit)? == StageEnd::TurnOver {
         return Ok(StageEnd::TurnOver);
@@ -213,12 +220,12 @@ fn trim_blocks<D: Door>(door: &mut D, work: &mut Work, limit: Limit) -> Result<S
 }
 
 /// Lets a foreign mutator propose trimmed inputs.
-fn trim_by<D: Door>(
-    door: &mut D,
+fn trim_by<H: Host>(
+    door: &mut Door<'_, H>,
     mutator: usize,
     work: &mut Work,
     limit: Limit,
-) -> Result<StageEnd, D::Error> {
+) -> Result<StageEnd, H::Error> {
     let min_len = door.fuzzer().mutation.min_len;
     let begun = door.fuzzer_mut().mutators.trim_begins(mutator, &work.input);
     let Some(mut planned) = begun else { return Ok(StageEnd::Finished) };
@@ -287,7 +294,7 @@ mod tests {
         search.0.scheduler = Scheduler::new(ScheduleOptions::default(), 8, &[]);
         for len in (1..8).chain([4000]) {
             let candidate = Candidate { bytes: vec![b'x'; len], origin: Origin::injected(0) };
-            search.try_out(&candidate).unwrap();
+            search.door().try_out(&candidate).unwrap();
         }
         let id = SeedId(search.0.corpus.next_id().0 - 1);
         assert_eq!(search.0.corpus[id].data.len(), 4000);
@@ -315,7 +322,7 @@ mod tests {
         let add = |search: &mut Search, byte: u8| {
             let mut bytes = vec![0; 2000];
             bytes[0] = byte;
-            search.try_out(&Candidate { bytes, origin: Origin::injected(0) }).unwrap();
+            search.door().try_out(&Candidate { bytes, origin: Origin::injected(0) }).unwrap();
         };
         let runs_on_new = |search: &mut Search, byte: u8| {
             add(search, byte);
@@ -330,7 +337,10 @@ mod tests {
         let runs: Vec<u64> = (2..8).map(|byte| runs_on_new(&mut search, byte)).collect();
         assert!(runs[5] > 16 && runs[5] <= 48, "{runs:?}");
         for _ in 0..10_000 {
-            search.try_out(&Candidate { bytes: vec![1; 9], origin: Origin::injected(0) }).unwrap();
+            search
+                .door()
+                .try_out(&Candidate { bytes: vec![1; 9], origin: Origin::injected(0) })
+                .unwrap();
         }
         assert!(runs_on_new(&mut search, 8) > 400);
     }

@@ -8,28 +8,28 @@ use std::rc::Rc;
 use std::task::{Context, Poll, Waker};
 
 use super::Limit;
-use crate::fuzzer::door::Door;
+use crate::fuzzer::door::Host;
 use crate::stage::Turn;
 use crate::stage::share::Stop;
 
-type Order<D> = Box<dyn FnOnce(&mut Turn<'_, D>, Limit) -> Result<(), <D as Door>::Error>>;
+type Order<H> = Box<dyn FnOnce(&mut Turn<'_, H>, Limit) -> Result<(), <H as Host>::Error>>;
 
 /// State shared by the work and the stage.
-struct Desk<D: Door> {
-    order: RefCell<Option<Order<D>>>,
+struct Desk<H: Host> {
+    order: RefCell<Option<Order<H>>>,
     is_over: Cell<bool>,
     input: RefCell<Rc<[u8]>>,
 }
 
 /// The work's handle.
-pub(in crate::stage) struct Ask<D: Door>(Rc<Desk<D>>);
+pub(in crate::stage) struct Ask<H: Host>(Rc<Desk<H>>);
 
-impl<D: Door> Ask<D> {
+impl<H: Host> Ask<H> {
     /// Runs `work` on the search as soon as there is time. An order should make only a few runs, because the work
     /// pauses only between orders.
     pub(in crate::stage) async fn order<T: 'static>(
         &self,
-        work: impl FnOnce(&mut Turn<'_, D>) -> Result<T, D::Error> + 'static,
+        work: impl FnOnce(&mut Turn<'_, H>) -> Result<T, H::Error> + 'static,
     ) -> T {
         self.order_within(|turn, _| work(turn)).await
     }
@@ -37,11 +37,11 @@ impl<D: Door> Ask<D> {
     /// As [`Ask::order`], for work that needs the limit of the slice in which it runs.
     pub(super) async fn order_within<T: 'static>(
         &self,
-        work: impl FnOnce(&mut Turn<'_, D>, Limit) -> Result<T, D::Error> + 'static,
+        work: impl FnOnce(&mut Turn<'_, H>, Limit) -> Result<T, H::Error> + 'static,
     ) -> T {
         let answer = Rc::new(Cell::new(None));
         let to = answer.clone();
-        let order = move |turn: &mut Turn<'_, D>, limit| {
+        let order = move |turn: &mut Turn<'_, H>, limit| {
             work(turn, limit).map(|result| to.set(Some(result)))
         };
         *self.0.order.borrow_mut() = Some(Box::new(order));
@@ -60,14 +60,14 @@ impl<D: Door> Ask<D> {
 }
 
 /// The stage's handle: work that returns a `T`.
-pub(super) struct Work<D: Door, T> {
-    desk: Rc<Desk<D>>,
+pub(super) struct Work<H: Host, T> {
+    desk: Rc<Desk<H>>,
     future: Pin<Box<dyn Future<Output = T>>>,
 }
 
-impl<D: Door, T> Work<D, T> {
+impl<H: Host, T> Work<H, T> {
     /// Creates the work; it starts with the first call of [`Work::go_on`].
-    pub(super) fn new<F: Future<Output = T> + 'static>(work: impl FnOnce(Ask<D>) -> F) -> Self {
+    pub(super) fn new<F: Future<Output = T> + 'static>(work: impl FnOnce(Ask<H>) -> F) -> Self {
         let desk = Rc::new(Desk {
             order: RefCell::default(),
             is_over: Cell::new(false),
@@ -84,9 +84,9 @@ impl<D: Door, T> Work<D, T> {
     /// Carries out orders until the work is done. The work must not continue after an error of the search.
     pub(super) fn go_on(
         &mut self,
-        turn: &mut Turn<'_, D>,
+        turn: &mut Turn<'_, H>,
         limit: Limit,
-    ) -> Result<T, Stop<D::Error>> {
+    ) -> Result<T, Stop<H::Error>> {
         loop {
             let waits = self.desk.order.borrow().is_some();
             if waits {

@@ -12,7 +12,6 @@ use std::time::Duration;
 use super::super::batches::run_producer;
 use super::super::produce::{Materials, Producer, Tools};
 use super::super::repair;
-use super::super::share::left;
 use super::super::{StageEnd, Turn};
 use super::ask::Ask;
 use super::restore::{comes_to, restore};
@@ -23,7 +22,7 @@ use super::{
 use crate::comparison::{ComparisonKind, ComparisonLog, OwnLog};
 use crate::corpus::{Origin, Step};
 use crate::fuzzer::Fuzzer;
-use crate::fuzzer::door::Door;
+use crate::fuzzer::door::Host;
 use crate::messages;
 use crate::mutate::Candidate;
 use crate::mutate::foreign::Made;
@@ -44,7 +43,7 @@ const MOST_FRUITLESS: u32 = 8;
 
 /// Runs all edits of an input. Returns the inputs that flip a comparison, even if they do not become seeds: the
 /// compiler may have merged several comparisons into one branch. Also returns the colored input, see [`Base`].
-pub(super) async fn flip<D: Door>(ask: &Ask<D>, input: &Rc<[u8]>) -> (Vec<Vec<u8>>, Rc<[u8]>) {
+pub(super) async fn flip<H: Host>(ask: &Ask<H>, input: &Rc<[u8]>) -> (Vec<Vec<u8>>, Rc<[u8]>) {
     let of = input.clone();
     let (log, suspects) = ask.order(move |turn| begin(turn, &of)).await;
     repair::learn(ask, input, suspects).await;
@@ -64,10 +63,10 @@ pub(super) async fn flip<D: Door>(ask: &Ask<D>, input: &Rc<[u8]>) -> (Vec<Vec<u8
 }
 
 /// Runs an input with its log. Returns the log and the possible fields to repair.
-fn begin<D: Door>(
-    turn: &mut Turn<'_, D>,
+fn begin<H: Host>(
+    turn: &mut Turn<'_, H>,
     input: &[u8],
-) -> Result<(OwnLog, repair::Suspects), D::Error> {
+) -> Result<(OwnLog, repair::Suspects), H::Error> {
     let log = settled(turn, input)?;
     turn.shared.logs.results.learn(log.view());
     let (id, fuzzer) = (turn.id, turn.door.fuzzer_mut());
@@ -80,7 +79,7 @@ fn begin<D: Door>(
 }
 
 /// Colors an input as far as its path stays the same. Returns the colored input and its log.
-async fn color<D: Door>(ask: &Ask<D>, input: &[u8], log: &OwnLog) -> (Rc<[u8]>, OwnLog) {
+async fn color<H: Host>(ask: &Ask<H>, input: &[u8], log: &OwnLog) -> (Rc<[u8]>, OwnLog) {
     let path = log.view().path();
     let (mut colored, mut colored_log): (Rc<[u8]>, _) = (input.into(), log.clone());
     let mut parts = VecDeque::from_iter(std::iter::once(0..input.len()));
@@ -114,8 +113,8 @@ async fn color<D: Door>(ask: &Ask<D>, input: &[u8], log: &OwnLog) -> (Rc<[u8]>, 
 }
 
 /// All edits derived from the two runs, and those to try with the log.
-fn choose<D: Door>(
-    turn: &Turn<'_, D>,
+fn choose<H: Host>(
+    turn: &Turn<'_, H>,
     (input, log): (&[u8], &OwnLog),
     (colored, colored_log): (&[u8], &OwnLog),
 ) -> (Vec<Edit>, VecDeque<Edit>) {
@@ -143,7 +142,7 @@ fn choose<D: Door>(
 }
 
 /// Records the positions of copies of operands as deciding bytes.
-fn note_bytes<D: Door>(turn: &mut Turn<'_, D>, input: &[u8], edits: &[Edit]) {
+fn note_bytes<H: Host>(turn: &mut Turn<'_, H>, input: &[u8], edits: &[Edit]) {
     let (id, Fuzzer { corpus, blockers, .. }) = (turn.id, turn.door.fuzzer_mut());
     if corpus[id].data.as_ref() != input {
         return;
@@ -154,8 +153,8 @@ fn note_bytes<D: Door>(turn: &mut Turn<'_, D>, input: &[u8], edits: &[Edit]) {
 }
 
 /// Tries edits with the log. Returns the inputs with which a comparison has a new result.
-async fn try_with_log<D: Door>(
-    ask: &Ask<D>,
+async fn try_with_log<H: Host>(
+    ask: &Ask<H>,
     (input, base): (&Rc<[u8]>, &Rc<Base>),
     mut chosen: VecDeque<Edit>,
 ) -> Vec<Vec<u8>> {
@@ -166,7 +165,7 @@ async fn try_with_log<D: Door>(
         let (input, base, place) = (input.clone(), base.clone(), edit.place);
         let is_done = joint.iter().any(|done| done.place == place);
         let may_extend = extensions > 0;
-        let order = move |turn: &mut Turn<'_, D>| {
+        let order = move |turn: &mut Turn<'_, H>| {
             let tried = try_edit(turn, (&input, &base), &edit, (is_done, may_extend))?;
             Ok((edit, tried))
         };
@@ -212,12 +211,12 @@ struct Tried {
 }
 
 /// Tries an edit with the log. `is_done`: another edit has already flipped the comparison.
-fn try_edit<D: Door>(
-    turn: &mut Turn<'_, D>,
+fn try_edit<H: Host>(
+    turn: &mut Turn<'_, H>,
     (input, base): (&[u8], &Base),
     edit: &Edit,
     (is_done, may_extend): (bool, bool),
-) -> Result<Tried, D::Error> {
+) -> Result<Tried, H::Error> {
     let fuzzer = turn.door.fuzzer();
     let is_partial = fuzzer.has_partial_log();
     let lengths = fuzzer.mutation.min_len..=fuzzer.mutation.max_len;
@@ -267,11 +266,11 @@ fn try_edit<D: Door>(
 }
 
 /// Runs all edits without the log.
-async fn run_all<D: Door>(ask: &Ask<D>, input: &Rc<[u8]>, edits: Vec<Edit>) {
+async fn run_all<H: Host>(ask: &Ask<H>, input: &Rc<[u8]>, edits: Vec<Edit>) {
     let mut rest = Some((edits, 0, Duration::ZERO));
     while let Some((edits, done, spent)) = rest {
         let input = input.clone();
-        let order = move |turn: &mut Turn<'_, D>, limit: Limit| {
+        let order = move |turn: &mut Turn<'_, H>, limit: Limit| {
             let before = turn.door.fuzzer().target().spent().whole();
             let mut solutions = Solutions {
                 input,
@@ -279,7 +278,7 @@ async fn run_all<D: Door>(ask: &Ask<D>, input: &Rc<[u8]>, edits: Vec<Edit>) {
                 done,
                 spent,
                 budget: limit.budget,
-                left: left(turn.door, Purpose::Comparisons),
+                left: turn.door.left(Purpose::Comparisons),
                 first: done,
                 is_paused: false,
             };

@@ -19,7 +19,7 @@ use serde_json::Value;
 use self::ask::{Ask, Work};
 use self::short::ShortRounds;
 use super::repair::run_logged;
-use super::share::{Stop, close, may, open, taken};
+use super::share::Stop;
 use super::{Kept, Stage, StageEnd, Turn};
 use crate::comparison::{ComparisonKind, ComparisonLog, Missing, OwnLog, Place, SiteCounts};
 use crate::corpus::{BySeed, Origin, Seed, SeedId, Step};
@@ -27,7 +27,7 @@ use crate::executor::ExitKind;
 use crate::feedback::Verdict;
 use crate::fuzzer::Fuzzer;
 use crate::fuzzer::admit::Crash;
-use crate::fuzzer::door::{Door, Part, Run};
+use crate::fuzzer::door::{Discovery, Door, Host, Part, Run};
 use crate::messages;
 use crate::mutate::foreign::ForeignMutators;
 use crate::mutate::{Candidate, below};
@@ -69,14 +69,14 @@ const MOST_LENGTHENED: usize = 2;
 /// Maximum time to repeat the inputs before a crash.
 const LONGEST_REPLAY: Duration = Duration::from_secs(2);
 
-pub(super) struct Comparisons<D: Door> {
+pub(super) struct Comparisons<H: Host> {
     short: ShortRounds,
     /// Effort of all long rounds.
     long: Effort,
     /// Number of long rounds of each seed, or [`COMPARED`].
     rounds: BySeed<u32>,
     /// The paused round, continued before another seed starts. Only one, because logs are large.
-    paused: Option<Round<D>>,
+    paused: Option<Round<H>>,
     /// Inputs left over from rounds that reached their limit.
     cut: BySeed<Inputs>,
     /// Number of the choice of favored seeds for which no seed is left.
@@ -86,14 +86,14 @@ pub(super) struct Comparisons<D: Door> {
 }
 
 /// A round of a seed.
-struct Round<D: Door> {
+struct Round<H: Host> {
     id: SeedId,
     /// Effort in earlier slices.
     spent: Effort,
-    work: Work<D, Inputs>,
+    work: Work<H, Inputs>,
 }
 
-impl<D: Door> Default for Comparisons<D> {
+impl<H: Host> Default for Comparisons<H> {
     fn default() -> Self {
         Self {
             short: ShortRounds::default(),
@@ -107,35 +107,35 @@ impl<D: Door> Default for Comparisons<D> {
     }
 }
 
-impl<D: Door> Stage<D> for Comparisons<D> {
+impl<H: Host> Stage<H> for Comparisons<H> {
     fn name(&self) -> &'static str {
         "comparisons"
     }
 
-    fn wants(&mut self, turn: &mut Turn<'_, D>) -> bool {
+    fn wants(&mut self, turn: &mut Turn<'_, H>) -> bool {
         let fuzzer = turn.door.fuzzer();
         if fuzzer.has_logger() != self.is_foreign {
             *self = Self { is_foreign: fuzzer.has_logger(), ..Self::default() };
         }
-        if !are_solved(fuzzer) || !has_share(turn.door) {
+        if !are_solved(fuzzer) || !has_share(&turn.door) {
             return false;
         }
         self.short.note_new(&fuzzer.corpus, fuzzer.compares_from);
         let is_idle = self.is_idle(fuzzer) && self.paused.is_none();
-        !is_idle || may_begin_again(turn.door) || self.has_short_work(fuzzer)
+        !is_idle || may_begin_again(&turn.door) || self.has_short_work(fuzzer)
     }
 
     /// Works on inputs that flip a comparison as well, even if they do not become seeds: the compiler may have merged
     /// several comparisons into one branch. The stage chooses its seeds itself, whatever seed has the turn: it
     /// continues paused work, then takes the favored seed with the fewest rounds.
-    fn run(&mut self, turn: &mut Turn<'_, D>) -> Result<StageEnd, D::Error> {
-        if self.is_idle(turn.door.fuzzer()) && may_begin_again(turn.door) {
+    fn run(&mut self, turn: &mut Turn<'_, H>) -> Result<StageEnd, H::Error> {
+        if self.is_idle(turn.door.fuzzer()) && may_begin_again(&turn.door) {
             self.begin_again(turn);
         }
-        if self.paused.is_none() && self.is_short_due(turn.door) {
-            open(turn.door, Purpose::Comparisons);
+        if self.paused.is_none() && self.is_short_due(&turn.door) {
+            turn.door.open(Purpose::Comparisons);
             let end = turn.timed(Part::Comparisons, |turn| self.run_short(turn));
-            close(turn.door, Purpose::Comparisons);
+            turn.door.close(Purpose::Comparisons);
             match end? {
                 Short::Over => return Ok(StageEnd::TurnOver),
                 Short::Done => return Ok(StageEnd::Finished),
@@ -145,13 +145,13 @@ impl<D: Door> Stage<D> for Comparisons<D> {
                 Short::NoneLeft => {}
             }
         }
-        let before = taken(turn.door);
+        let before = turn.door.taken();
         let end = self.run_long(turn);
-        self.long = self.long.and(taken(turn.door).since(before));
+        self.long = self.long.and(turn.door.taken().since(before));
         end
     }
 
-    fn save(&self, fuzzer: &Fuzzer<D::Mutators>) -> Option<Value> {
+    fn save(&self, fuzzer: &Fuzzer<H::Mutators>) -> Option<Value> {
         let saved = serde_json::to_value((&self.rounds, &self.short));
         (!fuzzer.has_logger()).then(|| saved.ok()).flatten()
     }
@@ -174,23 +174,23 @@ enum Short {
     NoneLeft,
 }
 
-impl<D: Door> Comparisons<D> {
+impl<H: Host> Comparisons<H> {
     /// True if short rounds have work. Never with logs that omit equal integers: they do not show that a site was
     /// passed.
-    fn has_short_work(&self, fuzzer: &Fuzzer<D::Mutators>) -> bool {
+    fn has_short_work(&self, fuzzer: &Fuzzer<H::Mutators>) -> bool {
         !fuzzer.has_partial_log() && self.short.has_work()
     }
 
     /// True if a short round comes next: long rounds have used up [`LONG_PART`] of the stage's time.
-    fn is_short_due(&self, door: &D) -> bool {
+    fn is_short_due(&self, door: &Door<'_, H>) -> bool {
         let counts_time = door.fuzzer().counts_time();
         let [long, all] = [self.long, used(door)].map(|effort| effort.amount(counts_time));
         let is_long_due = long < all * LONG_PART;
         self.has_short_work(door.fuzzer()) && !is_long_due
     }
 
-    fn run_short(&mut self, turn: &mut Turn<'_, D>) -> Result<Short, D::Error> {
-        let (begin, mut scans) = (taken(turn.door), 0);
+    fn run_short(&mut self, turn: &mut Turn<'_, H>) -> Result<Short, H::Error> {
+        let (begin, mut scans) = (turn.door.taken(), 0);
         loop {
             if scans < SCANS && self.short.scan_next(turn)? {
                 scans += 1;
@@ -200,14 +200,14 @@ impl<D: Door> Comparisons<D> {
                     return Ok(Short::NoneLeft);
                 }
             }
-            let done = taken(turn.door).since(begin);
+            let done = turn.door.taken().since(begin);
             self.short.note_new(&turn.door.fuzzer().corpus, turn.door.fuzzer().compares_from);
             if turn.door.between_batches()? {
                 return Ok(Short::Over);
             }
             let counts_time = turn.door.fuzzer().counts_time();
             if done.amount(counts_time) >= SHORT_SLICE.amount(counts_time)
-                || !may(turn.door, Purpose::Comparisons, Effort::ZERO)
+                || !turn.door.may(Purpose::Comparisons, Effort::ZERO)
             {
                 return Ok(Short::Done);
             }
@@ -215,7 +215,7 @@ impl<D: Door> Comparisons<D> {
     }
 
     /// Runs one slice of a long round.
-    fn run_long(&mut self, turn: &mut Turn<'_, D>) -> Result<StageEnd, D::Error> {
+    fn run_long(&mut self, turn: &mut Turn<'_, H>) -> Result<StageEnd, H::Error> {
         let fuzzer = turn.door.fuzzer_mut();
         let paused = self.paused.take().filter(|round| !fuzzer.corpus[round.id].disabled);
         let Some(mut round) = paused.or_else(|| self.next_round(fuzzer)) else {
@@ -233,8 +233,8 @@ impl<D: Door> Comparisons<D> {
         let budget = budget.longest().times(LONGER.saturating_pow(rounds));
         let (before, begin) = (round.spent, fuzzer.effort());
         let limit = Limit { budget, before, begin };
-        open(turn.door, Purpose::Comparisons);
-        let turn = &mut Turn { door: &mut *turn.door, id, shared: &mut *turn.shared };
+        turn.door.open(Purpose::Comparisons);
+        let turn = &mut turn.of(id);
         let end = turn.timed(Part::Comparisons, |turn| {
             if let Some(input) = round.work.paused_at() {
                 // Warm up the process, see `settled`.
@@ -242,7 +242,7 @@ impl<D: Door> Comparisons<D> {
             }
             round.work.go_on(turn, limit)
         });
-        close(turn.door, Purpose::Comparisons);
+        turn.door.close(Purpose::Comparisons);
         match end {
             Ok(left) => {
                 let is_cut = limit.is_reached(turn);
@@ -264,7 +264,7 @@ impl<D: Door> Comparisons<D> {
         self.idle_since == Some(fuzzer.scheduler.choices())
     }
 
-    fn next_round<M>(&mut self, fuzzer: &Fuzzer<M>) -> Option<Round<D>> {
+    fn next_round<M>(&mut self, fuzzer: &Fuzzer<M>) -> Option<Round<H>> {
         let id = self.next_seed(fuzzer)?;
         let inputs = self.cut.remove(&id).unwrap_or_else(|| Inputs {
             fresh: vec![fuzzer.corpus[id].data.to_vec()],
@@ -286,7 +286,7 @@ impl<D: Door> Comparisons<D> {
         open.filter(|(rounds, ..)| *rounds < COMPARED).min().map(|(.., id)| id)
     }
 
-    fn begin_again(&mut self, turn: &mut Turn<'_, D>) {
+    fn begin_again(&mut self, turn: &mut Turn<'_, H>) {
         self.idle_since = None;
         turn.shared.logs.results.forget_failures();
         self.short.begin_again();
@@ -295,21 +295,21 @@ impl<D: Door> Comparisons<D> {
 }
 
 /// True if half of the stage's share is unspent, and no less than [`AGAIN`]: other random choices may succeed.
-fn may_begin_again<D: Door>(door: &D) -> bool {
+fn may_begin_again<H: Host>(door: &Door<'_, H>) -> bool {
     let again = Effort { runs: SLICE.runs, time: used(door).time.max(AGAIN) };
-    may(door, Purpose::Comparisons, again)
+    door.may(Purpose::Comparisons, again)
 }
 
 /// Whether the remaining share is worth a slice. The first slice needs none.
-fn has_share<D: Door>(door: &D) -> bool {
+fn has_share<H: Host>(door: &Door<'_, H>) -> bool {
     let used = used(door);
     let average = used.time.div_f64(used.runs.max(1) as f64);
     let time = SLICE.time.max(average * SLICE_RUNS);
-    used.runs == 0 || may(door, Purpose::Comparisons, Effort { time, ..SLICE })
+    used.runs == 0 || door.may(Purpose::Comparisons, Effort { time, ..SLICE })
 }
 
-fn used<D: Door>(door: &D) -> Effort {
-    door.fuzzer().ledger[Purpose::Comparisons].used(taken(door))
+fn used<H: Host>(door: &Door<'_, H>) -> Effort {
+    door.fuzzer().ledger[Purpose::Comparisons].used(door.taken())
 }
 
 /// Whether the search solves comparisons. Not if hooks rewrite inputs: positions in an input then mean nothing.
@@ -354,18 +354,18 @@ struct Limit {
 
 impl Limit {
     /// True if the budget is used up, or if comparisons can no longer be logged.
-    fn is_reached<D: Door>(&self, turn: &Turn<'_, D>) -> bool {
+    fn is_reached<H: Host>(&self, turn: &Turn<'_, H>) -> bool {
         let done = self.before.and(turn.door.fuzzer().effort().since(self.begin));
         let is_used = self.budget.is_used(done.runs, done.time);
         is_used || !turn.door.fuzzer().logs_comparisons()
     }
 
     /// Checks whether to continue; called before each run that can wait.
-    fn check<D: Door>(&self, turn: &mut Turn<'_, D>) -> Result<(), Stop<D::Error>> {
+    fn check<H: Host>(&self, turn: &mut Turn<'_, H>) -> Result<(), Stop<H::Error>> {
         if turn.door.between_batches()? {
             return Err(Stop::TurnOver);
         }
-        match may(turn.door, Purpose::Comparisons, Effort::ZERO) {
+        match turn.door.may(Purpose::Comparisons, Effort::ZERO) {
             true => Ok(()),
             false => Err(Stop::Spent),
         }
@@ -399,7 +399,7 @@ impl Inputs {
 
 /// Solves a seed and the inputs that flipped something, the newest first: behind a comparison comes another one.
 /// Probes cost more and come after all copies. Returns the inputs that are left.
-async fn solve<D: Door>(ask: Ask<D>, mut inputs: Inputs) -> Inputs {
+async fn solve<H: Host>(ask: Ask<H>, mut inputs: Inputs) -> Inputs {
     let mut lengthened = 0;
     for _ in 0..MOST_INPUTS {
         let flipping = if let Some(input) = inputs.fresh.pop() {
@@ -445,7 +445,7 @@ async fn solve<D: Door>(ask: Ask<D>, mut inputs: Inputs) -> Inputs {
 }
 
 /// Adds random letters at the end, so that repair can locate a field that is read from there, see [`run_logged`].
-fn extend<D: Door>(turn: &mut Turn<'_, D>, bytes: &mut Vec<u8>) {
+fn extend<H: Host>(turn: &mut Turn<'_, H>, bytes: &mut Vec<u8>) {
     let fuzzer = turn.door.fuzzer_mut();
     let count = EXTENSION.min(fuzzer.mutation.max_len.saturating_sub(bytes.len()));
     let more: Vec<u8> = (0..count).map(|_| b'a' + below(&mut fuzzer.rng, 26) as u8).collect();
@@ -468,12 +468,12 @@ pub(super) fn origin(id: SeedId, op: &'static str) -> Origin {
 
 /// Whether a comparison missing in the log of the changed input is now equal, for logs that omit equal integers. If
 /// the log is ambiguous, a usual run decides: it must make a seed.
-fn comes_equal<D: Door>(
-    turn: &mut Turn<'_, D>,
+fn comes_equal<H: Host>(
+    turn: &mut Turn<'_, H>,
     (input, base): (&[u8], &SiteCounts),
     (place, kind): (Place, ComparisonKind),
     (log, bytes, origin): (ComparisonLog<'_>, &[u8], Origin),
-) -> Result<bool, D::Error> {
+) -> Result<bool, H::Error> {
     let missing = base.missing(&SiteCounts::of(log), place.site);
     let is_flipped = match missing {
         Missing::Not => false,
@@ -491,7 +491,7 @@ fn comes_equal<D: Door>(
 }
 
 /// Log of the second of two runs: the first run of a process may initialize tables and take another path.
-fn settled<D: Door>(turn: &mut Turn<'_, D>, input: &[u8]) -> Result<OwnLog, D::Error> {
+fn settled<H: Host>(turn: &mut Turn<'_, H>, input: &[u8]) -> Result<OwnLog, H::Error> {
     let origin = origin(turn.id, "copy");
     logged(turn, origin, &mut input.to_vec(), |_| ())?;
     logged(turn, origin, &mut input.to_vec(), |log| log.own_copy())
@@ -499,22 +499,22 @@ fn settled<D: Door>(turn: &mut Turn<'_, D>, input: &[u8]) -> Result<OwnLog, D::E
 
 /// Runs an input with its log and repairs its fields. If the run crashes or times out, the input is run again without
 /// the log, which shows its edges.
-pub(super) fn logged<D: Door, T>(
-    turn: &mut Turn<'_, D>,
+pub(super) fn logged<H: Host, T>(
+    turn: &mut Turn<'_, H>,
     origin: Origin,
     input: &mut Vec<u8>,
     look: impl FnMut(ComparisonLog<'_>) -> T,
-) -> Result<T, D::Error> {
+) -> Result<T, H::Error> {
     logged_to_end(turn, origin, input, look).map(|(seen, _)| seen)
 }
 
 /// As [`logged`]; also returns whether the run ended well.
-fn logged_to_end<D: Door, T>(
-    turn: &mut Turn<'_, D>,
+fn logged_to_end<H: Host, T>(
+    turn: &mut Turn<'_, H>,
     origin: Origin,
     input: &mut Vec<u8>,
     mut look: impl FnMut(ComparisonLog<'_>) -> T,
-) -> Result<(T, bool), D::Error> {
+) -> Result<(T, bool), H::Error> {
     let mut last = None;
     let (exit, seen) = run_logged(turn, input, |log| {
         last = log.iter().last().map(|comparison| comparison.site);
@@ -537,21 +537,21 @@ fn logged_to_end<D: Door, T>(
 }
 
 /// Runs a logged input as a usual mutant; a run over the soft limit is cut.
-pub(super) fn try_out<D: Door>(
-    turn: &mut Turn<'_, D>,
+pub(super) fn try_out<H: Host>(
+    turn: &mut Turn<'_, H>,
     candidate: Candidate,
-) -> Result<(), D::Error> {
+) -> Result<(), H::Error> {
     turn.door.run_batch(&[candidate], None).map(drop)
 }
 
 /// Repeats a crash without the log: alone, then after the earlier inputs of its process. If it does not recur, its
 /// last comparison distinguishes it from other crashes.
-fn repeat<D: Door>(
-    turn: &mut Turn<'_, D>,
+fn repeat<H: Host>(
+    turn: &mut Turn<'_, H>,
     candidate: &Candidate,
     signal: i32,
     last: Option<u32>,
-) -> Result<(), D::Error> {
+) -> Result<(), H::Error> {
     // A crash of another build need not be one of the target.
     let is_own = !turn.door.fuzzer().has_logger();
     let record = if is_own { turn.door.fuzzer_mut().take_record() } else { Vec::new() };
@@ -566,16 +566,17 @@ fn repeat<D: Door>(
     if unique && let Some(after) = replay(turn, &record)? {
         turn.door.keep_if_deserved(candidate, after)?;
     } else {
-        turn.door.crashed(candidate, Crash::of_target(signal, unique))?;
+        let crash = Crash::of_target(signal, unique);
+        turn.door.store(candidate, Discovery::Crash(crash))?;
     }
     Ok(())
 }
 
 /// Runs the recorded inputs in a new process. Returns the verdict on the last one if it crashes.
-fn replay<D: Door>(
-    turn: &mut Turn<'_, D>,
+fn replay<H: Host>(
+    turn: &mut Turn<'_, H>,
     record: &[Vec<u8>],
-) -> Result<Option<Verdict>, D::Error> {
+) -> Result<Option<Verdict>, H::Error> {
     let Some((last, before)) = record.split_last() else { return Ok(None) };
     turn.door.fuzzer_mut().end_process();
     let begin = turn.door.elapsed();
@@ -668,7 +669,7 @@ mod tests {
     fn what_the_logs_of_another_build_have_shown_is_forgotten() {
         let mut search = Search::of(gated(ExitKind::Ok).logging(|_, _| {}));
         let (bytes, origin) = (vec![b'x'; 48], Origin::injected(0));
-        search.try_out(&Candidate { bytes, origin }).unwrap();
+        search.door().try_out(&Candidate { bytes, origin }).unwrap();
         let mut stage = Comparisons::default();
         stage.rounds.insert(SeedId(0), COMPARED);
         search.turn(SeedId(0), |turn| stage.wants(turn));
@@ -720,13 +721,13 @@ mod tests {
         for first in 1..=SEEDS {
             let mut bytes = vec![b'a' + first % 20; 24];
             bytes[0] = first;
-            search.try_out(&Candidate { bytes, origin: Origin::injected(0) }).unwrap();
+            search.door().try_out(&Candidate { bytes, origin: Origin::injected(0) }).unwrap();
         }
         let (before, mut stage) = (search.0.target().execs(), Comparisons::default());
         let id = search.0.pick().unwrap();
         assert!(search.turn(id, |turn| stage.wants(turn)));
         search.turn(id, |turn| stage.run(turn)).unwrap();
-        search.look_around().unwrap();
+        search.door().look_around().unwrap();
         assert_eq!(search.1.len(), 1, "the gate is shut");
         let runs = search.0.target().execs() - before;
         assert!(runs < 2500, "{runs}");
@@ -740,7 +741,7 @@ mod tests {
         let mut search = Search::of(executor);
         search.0.scheduler = Scheduler::new(ScheduleOptions::default(), 8, &[]);
         for _ in 0..100 {
-            search.run(Run::judged(&[0; 48])).unwrap();
+            search.door().run(Run::judged(&[0; 48])).unwrap();
         }
         assert_eq!(search.0.effort().time, Duration::from_secs(1));
         for (milliseconds, expected) in [(0, true), (595, true), (605, false)] {
@@ -748,7 +749,7 @@ mod tests {
             let mut other = search.0.ledger[Purpose::Comparisons].clone();
             std::mem::swap(&mut other, &mut search.0.ledger[Purpose::Comparisons]);
             search.0.ledger[Purpose::Comparisons].spend(spent);
-            assert_eq!(has_share(&search), expected, "{milliseconds} ms");
+            assert_eq!(has_share(&search.door()), expected, "{milliseconds} ms");
             search.0.ledger[Purpose::Comparisons] = other;
         }
     }
@@ -772,11 +773,14 @@ mod tests {
         });
         let mut search = Search::of(executor);
         search.0.scheduler = Scheduler::new(ScheduleOptions::default(), 8, &[]);
-        search.try_out(&Candidate { bytes: vec![b'x'; 48], origin: Origin::injected(0) }).unwrap();
+        search
+            .door()
+            .try_out(&Candidate { bytes: vec![b'x'; 48], origin: Origin::injected(0) })
+            .unwrap();
         let (mut stage, mut pauses) = (Comparisons::default(), 0);
         while search.1.is_empty() {
             for _ in 0..100 {
-                search.run(Run::judged(&[0; 48])).unwrap();
+                search.door().run(Run::judged(&[0; 48])).unwrap();
             }
             search.0.pick();
             let id = SeedId(search.0.corpus.next_id().0 - 1);
@@ -784,27 +788,27 @@ mod tests {
                 search.turn(id, |turn| stage.run(turn)).unwrap();
                 pauses += u32::from(stage.paused.is_some());
             }
-            let (used, all) = (used(&search), search.0.effort());
+            let (used, all) = (used(&search.door()), search.0.effort());
             // Some runs cannot wait, such as the second of a pair.
             let slice = SLICE.time + SLICE_RUNS * Duration::from_millis(100);
             let most = all.time.mul_f64(0.1) + Duration::from_millis(500) + slice;
             assert!(used.time < most, "{used:?} of {all:?}");
             assert!(all.time < Duration::from_secs(10_000), "{used:?} of {all:?}, {pauses} pauses");
         }
-        let used = used(&search);
+        let used = used(&search.door());
         assert!(pauses > 10 && used.runs < 4000, "{pauses} pauses, {used:?}");
     }
 
     fn run_until_found(search: &mut Search) {
         let bytes = vec![b'x'; 48];
-        search.try_out(&Candidate { bytes, origin: Origin::injected(0) }).unwrap();
+        search.door().try_out(&Candidate { bytes, origin: Origin::injected(0) }).unwrap();
         let mut stage = Comparisons::default();
         for _ in 0..8 {
             let id = SeedId(search.0.corpus.next_id().0 - 1);
             search.0.pick();
             assert!(search.turn(id, |turn| stage.wants(turn)), "{id:?}");
             search.turn(id, |turn| stage.run(turn)).unwrap();
-            search.look_around().unwrap();
+            search.door().look_around().unwrap();
             if !search.1.is_empty() {
                 break;
             }

@@ -23,7 +23,7 @@ use super::{
 use crate::comparison::{
     Comparison, ComparisonKind, ComparisonLog, Occurrences, Operand, OwnLog, Place, Results,
 };
-use crate::fuzzer::door::Door;
+use crate::fuzzer::door::Host;
 use crate::messages;
 use crate::mutate::Candidate;
 use crate::mutate::depend::{self, Attempts, Change, Dependent, Growth};
@@ -118,7 +118,7 @@ struct Effect {
 
 /// Probes an input and solves its open comparisons. Returns the inputs that flipped one; they were run and judged as
 /// usual.
-pub(super) async fn flip<D: Door>(ask: &Ask<D>, unprobed: &Unprobed) -> Vec<Vec<u8>> {
+pub(super) async fn flip<H: Host>(ask: &Ask<H>, unprobed: &Unprobed) -> Vec<Vec<u8>> {
     let Unprobed { input, colored } = unprobed;
     let (of, colored) = (input.clone(), colored.clone());
     let begun = ask.order(move |turn| {
@@ -150,8 +150,8 @@ pub(super) async fn flip<D: Door>(ask: &Ask<D>, unprobed: &Unprobed) -> Vec<Vec<
     solve_all(ask, (input, &base), dependents).await
 }
 
-async fn solve_all<D: Door>(
-    ask: &Ask<D>,
+async fn solve_all<H: Host>(
+    ask: &Ask<H>,
     (input, base): (&Rc<[u8]>, &Rc<Base>),
     dependents: Vec<Dependent>,
 ) -> Vec<Vec<u8>> {
@@ -166,7 +166,7 @@ async fn solve_all<D: Door>(
         match trial.solved {
             Some((bytes, op)) => {
                 let candidate = bytes.clone();
-                let order = move |turn: &mut Turn<'_, D>| {
+                let order = move |turn: &mut Turn<'_, H>| {
                     try_out(turn, Candidate { bytes: candidate, origin: origin(turn.id, op) })
                 };
                 ask.order(order).await;
@@ -226,11 +226,11 @@ fn is_solved(comparison: &Comparison<'_>) -> bool {
 
 impl Watch {
     /// The comparisons that are open in the run of an input and equal in two runs. None if there are none.
-    fn of<D: Door>(
-        turn: &mut Turn<'_, D>,
+    fn of<H: Host>(
+        turn: &mut Turn<'_, H>,
         input: &Rc<[u8]>,
         colored: Rc<[u8]>,
-    ) -> Result<Option<Self>, D::Error> {
+    ) -> Result<Option<Self>, H::Error> {
         let origin = origin(turn.id, "copy");
         let logs = [
             settled(turn, input)?,
@@ -269,21 +269,21 @@ impl Watch {
     }
 
     /// Runs another input with its log.
-    fn run<D: Door>(
+    fn run<H: Host>(
         &self,
-        turn: &mut Turn<'_, D>,
+        turn: &mut Turn<'_, H>,
         bytes: &mut Vec<u8>,
-    ) -> Result<Effect, D::Error> {
+    ) -> Result<Effect, H::Error> {
         logged(turn, origin(turn.id, "copy"), bytes, |log| self.effect(log))
     }
 
     /// Runs a changed input; if the run ends early at an equality, tries to restore it. Returns true if that was
     /// tried.
-    fn run_restored<D: Door>(
+    fn run_restored<H: Host>(
         &self,
-        turn: &mut Turn<'_, D>,
+        turn: &mut Turn<'_, H>,
         (input, changed): (&[u8], &mut Vec<u8>),
-    ) -> Result<(Effect, bool), D::Error> {
+    ) -> Result<(Effect, bool), H::Error> {
         let effect = self.run(turn, changed)?;
         let Some((place, log)) = &effect.undone else { return Ok((effect, false)) };
         let pinned = changed_bytes(input, changed);
@@ -382,8 +382,8 @@ impl Watch {
 }
 
 /// The search for bytes that affect the watched comparisons of an input.
-struct Probe<'a, D: Door> {
-    ask: &'a Ask<D>,
+struct Probe<'a, H: Host> {
+    ask: &'a Ask<H>,
     input: &'a Rc<[u8]>,
     watch: &'a Rc<Watch>,
     moves: Vec<Moves>,
@@ -399,9 +399,9 @@ struct Probe<'a, D: Door> {
     deciding: Vec<bool>,
 }
 
-impl<'a, D: Door> Probe<'a, D> {
+impl<'a, H: Host> Probe<'a, H> {
     /// `known`: bytes that are known to decide something.
-    fn of(ask: &'a Ask<D>, input: &'a Rc<[u8]>, watch: &'a Rc<Watch>, known: &[u32]) -> Self {
+    fn of(ask: &'a Ask<H>, input: &'a Rc<[u8]>, watch: &'a Rc<Watch>, known: &[u32]) -> Self {
         Self {
             ask,
             input,
@@ -557,11 +557,11 @@ fn parts(deciding: &[bool]) -> Vec<Range<usize>> {
 }
 
 /// Watched comparisons whose operands differ when the input runs again: they depend on a clock or a counter.
-fn noise<D: Door>(
-    turn: &mut Turn<'_, D>,
+fn noise<H: Host>(
+    turn: &mut Turn<'_, H>,
     input: &[u8],
     watch: &Watch,
-) -> Result<Vec<usize>, D::Error> {
+) -> Result<Vec<usize>, H::Error> {
     let effect = watch.run(turn, &mut input.to_vec())?;
     Ok(effect.moved.into_iter().map(|(index, _)| index).collect())
 }
@@ -572,8 +572,8 @@ fn attempts_left(failures: u32) -> usize {
 }
 
 /// Runs attempts of the solvers until one flips the comparison.
-struct Trial<'a, D: Door> {
-    ask: &'a Ask<D>,
+struct Trial<'a, H: Host> {
+    ask: &'a Ask<H>,
     input: &'a Rc<[u8]>,
     base: &'a Rc<Base>,
     dependent: &'a Rc<Dependent>,
@@ -590,10 +590,10 @@ struct Trial<'a, D: Door> {
     solved: Option<(Vec<u8>, &'static str)>,
 }
 
-impl<'a, D: Door> Trial<'a, D> {
+impl<'a, H: Host> Trial<'a, H> {
     /// None if the comparison is already flipped.
     async fn of(
-        ask: &'a Ask<D>,
+        ask: &'a Ask<H>,
         (input, base): (&'a Rc<[u8]>, &'a Rc<Base>),
         dependent: &'a Rc<Dependent>,
     ) -> Option<Self> {
@@ -627,7 +627,7 @@ impl<'a, D: Door> Trial<'a, D> {
     }
 }
 
-impl<D: Door> Attempts for Trial<'_, D> {
+impl<H: Host> Attempts for Trial<'_, H> {
     async fn run(&mut self, bytes: &[u8], op: &'static str) -> ControlFlow<(), Option<[u64; 2]>> {
         if self.ask.is_over() || self.left == 0 {
             return ControlFlow::Break(());
@@ -641,7 +641,7 @@ impl<D: Door> Attempts for Trial<'_, D> {
         let may_extend = self.extensions > 0 && !self.is_partial;
         let may_restore = self.restores > 0;
         let order = self.ask.order(move |turn| {
-            let run = |turn: &mut Turn<'_, D>, bytes: &mut Vec<u8>, may_restore| {
+            let run = |turn: &mut Turn<'_, H>, bytes: &mut Vec<u8>, may_restore| {
                 let of = (&*input, &*base, may_restore);
                 attempt(turn, op, bytes, &dependent, (&known, of))
             };
@@ -691,13 +691,13 @@ impl Seen {
 }
 
 /// Makes one run, and further runs to restore equalities that it breaks.
-fn attempt<D: Door>(
-    turn: &mut Turn<'_, D>,
+fn attempt<H: Host>(
+    turn: &mut Turn<'_, H>,
     op: &'static str,
     bytes: &mut Vec<u8>,
     dependent: &Dependent,
     (known, (input, base, may)): (&[u32], (&[u8], &Base, bool)),
-) -> Result<Seen, D::Error> {
+) -> Result<Seen, H::Error> {
     let (place, origin) = (dependent.place, origin(turn.id, op));
     turn.door.fuzzer_mut().blockers.note_attempt(place.site);
     let (mut seen, log) = logged(turn, origin, bytes, |log| {

@@ -11,7 +11,7 @@ use std::ops::Range;
 use super::super::Turn;
 use super::{Base, logged, logged_to_end, origin};
 use crate::comparison::{Comparison, ComparisonLog, Occurrences, OwnLog, Place};
-use crate::fuzzer::door::Door;
+use crate::fuzzer::door::Host;
 use crate::mutate::solve::{Edit, Logged, edits};
 
 /// Maximum number of copies tried for one equality, and of equalities restored in sequence.
@@ -68,13 +68,13 @@ pub(super) fn may_restore(before: ComparisonLog<'_>, after: ComparisonLog<'_>) -
 /// Makes a changed input reach `place` again, as the input of `base` does. For each broken equality, replaces the
 /// copy of one operand with the other operand until the path continues. Keeps the `edited` ranges, and replaces no
 /// copy shorter than `least` bytes. `after` is the log of the changed input.
-pub(super) fn restore<D: Door>(
-    turn: &mut Turn<'_, D>,
+pub(super) fn restore<H: Host>(
+    turn: &mut Turn<'_, H>,
     (base, place): (&Base, Place),
     (changed, after): (&[u8], &OwnLog),
     (edited, least): (&[Range<usize>], usize),
     op: &'static str,
-) -> Result<Option<Restored>, D::Error> {
+) -> Result<Option<Restored>, H::Error> {
     let (mut bytes, mut log, mut followers) = (changed.to_vec(), after.clone(), Vec::new());
     let messages = turn.door.fuzzer().mutation.messages;
     let origin = origin(turn.id, op);

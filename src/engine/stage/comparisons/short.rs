@@ -14,14 +14,13 @@ use serde::{Deserialize, Serialize};
 
 use super::super::Turn;
 use super::super::batches::run_producer;
-use super::super::share::left;
 use super::copies::Solutions;
 use super::sites::Sites;
 use super::{logged, origin};
 use crate::comparison::{ComparisonKind, OwnLog, Place};
 use crate::corpus::{Corpus, SeedId};
 use crate::fuzzer::Fuzzer;
-use crate::fuzzer::door::Door;
+use crate::fuzzer::door::Host;
 use crate::mutate::lengths::with_lengths;
 use crate::mutate::solve::{Edit, Logged, edits};
 use crate::schedule::Budget;
@@ -71,7 +70,7 @@ impl ShortRounds {
     }
 
     /// The seed of the next round.
-    fn next<D: Door>(&self, turn: &mut Turn<'_, D>) -> Option<SeedId> {
+    fn next<H: Host>(&self, turn: &mut Turn<'_, H>) -> Option<SeedId> {
         turn.door.fuzzer_mut().frontier();
         let frontier = turn.door.fuzzer().known_frontier();
         let corpus = &turn.door.fuzzer().corpus;
@@ -90,13 +89,13 @@ impl ShortRounds {
     }
 
     /// Scans the newest unscanned seed. Returns false if there is none.
-    pub(super) fn scan_next<D: Door>(&mut self, turn: &mut Turn<'_, D>) -> Result<bool, D::Error> {
+    pub(super) fn scan_next<H: Host>(&mut self, turn: &mut Turn<'_, H>) -> Result<bool, H::Error> {
         let Some(id) = self.unscanned.pop() else { return Ok(false) };
         self.scan(&mut turn.of(id)).map(|()| true)
     }
 
     /// Makes a round. Returns false if no site is left.
-    pub(super) fn solve_next<D: Door>(&mut self, turn: &mut Turn<'_, D>) -> Result<bool, D::Error> {
+    pub(super) fn solve_next<H: Host>(&mut self, turn: &mut Turn<'_, H>) -> Result<bool, H::Error> {
         let Some(id) = self.next(turn) else {
             self.is_idle = self.unscanned.is_empty();
             return Ok(false);
@@ -109,7 +108,7 @@ impl ShortRounds {
         Ok(true)
     }
 
-    fn scan<D: Door>(&mut self, turn: &mut Turn<'_, D>) -> Result<(), D::Error> {
+    fn scan<H: Host>(&mut self, turn: &mut Turn<'_, H>) -> Result<(), H::Error> {
         let (id, fuzzer) = (turn.id, turn.door.fuzzer_mut());
         if fuzzer.corpus[id].disabled {
             return Ok(());
@@ -127,7 +126,7 @@ impl ShortRounds {
     }
 
     /// Makes one round on the turn's seed.
-    fn solve<D: Door>(&mut self, turn: &mut Turn<'_, D>, budget: Budget) -> Result<(), D::Error> {
+    fn solve<H: Host>(&mut self, turn: &mut Turn<'_, H>, budget: Budget) -> Result<(), H::Error> {
         let id = turn.id;
         turn.door.fuzzer_mut().limit_mutants_of(id);
         let input: Rc<[u8]> = turn.door.fuzzer().corpus[id].data.as_ref().into();
@@ -141,7 +140,7 @@ impl ShortRounds {
             done: 0,
             spent: Duration::ZERO,
             budget,
-            left: left(turn.door, Purpose::Comparisons),
+            left: turn.door.left(Purpose::Comparisons),
             first: 0,
             is_paused: false,
         };
@@ -153,9 +152,9 @@ impl ShortRounds {
     }
 
     /// The edits that may pass a shut site, those of the rarest site first. Returns true if some sites did not fit.
-    fn choose<D: Door>(
+    fn choose<H: Host>(
         &mut self,
-        turn: &Turn<'_, D>,
+        turn: &Turn<'_, H>,
         input: &[u8],
         log: &OwnLog,
     ) -> (Vec<Edit>, bool) {
@@ -191,7 +190,7 @@ impl ShortRounds {
 }
 
 /// The log of the turn's seed.
-fn log_of<D: Door>(turn: &mut Turn<'_, D>) -> Result<OwnLog, D::Error> {
+fn log_of<H: Host>(turn: &mut Turn<'_, H>) -> Result<OwnLog, H::Error> {
     let mut input = turn.door.fuzzer().corpus[turn.id].data.to_vec();
     logged(turn, origin(turn.id, "copy"), &mut input, |log| log.own_copy())
 }

@@ -1,9 +1,7 @@
-//! The campaign as the door of its [`Fuzzer`]: it passes results of runs to `Outside`, and handles orders and imports
+//! The campaign as the host of its [`Fuzzer`]: it passes results of runs to `Outside`, and handles orders and imports
 //! between two batches.
 
 use std::time::{Duration, Instant};
-
-use miette::Diagnostic;
 
 use super::confirm::{self, Needs};
 use super::imports::Imports;
@@ -13,13 +11,12 @@ use crate::config::options::Strategy;
 use crate::disk::output::OutputDir;
 use crate::disk::sync::Import;
 use crate::engine::corpus::{Origin, SeedId};
-use crate::engine::domain::KeyGain;
 use crate::engine::executor::RunError;
 use crate::engine::fuzzer::Fuzzer;
 use crate::engine::fuzzer::admit::{
     Crash, NewSeed, Outcome as Admitted, Stored, StoredSeed, admit,
 };
-use crate::engine::fuzzer::door::{Door, DoorError, Part, Run};
+use crate::engine::fuzzer::door::{Discovery, Door, DoorError, Host, Notice, Part, Run};
 use crate::engine::mutate::Candidate;
 use crate::engine::schedule::ledger::{Effort, IMPORT_SLICE, Purpose};
 use crate::event::{Outcome, StopReason};
@@ -34,7 +31,7 @@ impl DoorError for CampaignError {
     }
 }
 
-impl Door for Campaign {
+impl Host for Campaign {
     type Mutators = Mutators;
     type Error = CampaignError;
 
@@ -46,63 +43,67 @@ impl Door for Campaign {
         &mut self.fuzzer
     }
 
-    fn crashed(
+    fn store(
         &mut self,
         candidate: &Candidate,
-        crash: Crash,
+        as_what: Discovery<'_>,
     ) -> Result<Option<Stored>, CampaignError> {
-        let stored = self.outside.store_crash(&mut self.fuzzer, candidate, crash)?;
-        if let Some(stored) = &stored {
-            if !crash.in_sanitizer {
-                self.confirm_crash(candidate, stored.number)?;
+        let Self { fuzzer, outside, .. } = self;
+        match as_what {
+            Discovery::Crash(crash) => self.store_crash(candidate, crash),
+            Discovery::Hang => outside.store_hang(fuzzer, candidate).map(Some),
+            Discovery::Lost { unique } => {
+                let how = fuzzer.take_account(&candidate.bytes).unwrap_or_default();
+                outside.store_lost(fuzzer, candidate, unique, &how)
             }
-            self.outside.report_crash(&self.fuzzer, &candidate.origin, crash.signal, stored);
+            Discovery::Record(gains) => {
+                outside.store_record(fuzzer, candidate, gains).map(|()| None)
+            }
         }
-        Ok(stored)
     }
 
     fn store_seed(&mut self, new: &NewSeed<'_>) -> Result<StoredSeed, CampaignError> {
         self.outside.store_seed(&mut self.fuzzer, new)
     }
 
-    fn seed_added(&mut self, id: SeedId, gains: &[KeyGain]) {
-        if self.fuzzer.judge().watches_domains() {
-            self.outside.note_gains(&self.fuzzer, id, gains);
+    fn notice(&mut self, what: Notice<'_>) {
+        let Self { fuzzer, outside, .. } = self;
+        let statistics = &mut outside.statistics;
+        match what {
+            Notice::SeedAdded { id, gains } => {
+                if fuzzer.judge().watches_domains() {
+                    outside.note_gains(fuzzer, id, gains);
+                }
+            }
+            Notice::SeedFound { new, gains, stored } => {
+                outside.report_seed(fuzzer, new, gains, stored);
+            }
+            Notice::TimedOut => {
+                statistics.total_timeouts += 1;
+                statistics.timeouts_here += 1;
+            }
+            Notice::Cut => statistics.cut_runs += 1,
+            Notice::SanitizerFailed(why) => {
+                let remedy = why.remedy();
+                outside.warn(format!("a build of -w cannot be run any more: {why}; {remedy}"));
+            }
+            Notice::LoggerFailed(why) => {
+                let remedy = why.remedy();
+                outside.warn(format!("the program of -c cannot be run any more: {why}; {remedy}"));
+            }
+            Notice::DeterministicDone(id) => {
+                if let Err(error) = outside.output.mark_det_done(&fuzzer.corpus[id].name) {
+                    outside.warn(error.to_string());
+                }
+            }
+            Notice::Took(Part::Calibration, time) => statistics.calibration += time,
+            Notice::Took(Part::Comparisons, time) => statistics.comparisons += time,
+            Notice::Took(Part::Trimming, time) => statistics.trim += time,
         }
-    }
-
-    fn seed_found(&mut self, new: &NewSeed<'_>, gains: &[KeyGain], stored: &Stored) {
-        self.outside.report_seed(&self.fuzzer, new, gains, stored);
-    }
-
-    fn timed_out(&mut self) {
-        self.outside.statistics.total_timeouts += 1;
-        self.outside.statistics.timeouts_here += 1;
-    }
-
-    fn was_cut(&mut self) {
-        self.outside.statistics.cut_runs += 1;
     }
 
     fn takes_hangs(&self) -> bool {
         !self.options.findings.ignore_timeouts && self.outside.statistics.saved_hangs < MAX_HANGS
-    }
-
-    fn hung(&mut self, candidate: &Candidate) -> Result<Option<Stored>, CampaignError> {
-        self.outside.store_hang(&mut self.fuzzer, candidate).map(Some)
-    }
-
-    fn lost(
-        &mut self,
-        candidate: &Candidate,
-        unique: bool,
-    ) -> Result<Option<Stored>, CampaignError> {
-        let how = self.fuzzer.take_account(&candidate.bytes).unwrap_or_default();
-        self.outside.store_lost(&mut self.fuzzer, candidate, unique, &how)
-    }
-
-    fn record(&mut self, candidate: &Candidate, gains: &[KeyGain]) -> Result<(), CampaignError> {
-        self.outside.store_record(&mut self.fuzzer, candidate, gains)
     }
 
     fn elapsed(&self) -> Duration {
@@ -111,15 +112,6 @@ impl Door for Campaign {
 
     fn own_time(&self) -> Duration {
         load::thread_clock().unwrap_or_default()
-    }
-
-    fn sanitizer_failed(&mut self, why: &dyn Diagnostic) {
-        self.outside.warn(format!("a build of -w cannot be run any more: {why}; {}", why.remedy()));
-    }
-
-    fn logger_failed(&mut self, why: &dyn Diagnostic) {
-        let remedy = why.remedy();
-        self.outside.warn(format!("the program of -c cannot be run any more: {why}; {remedy}"));
     }
 
     fn look_outside(&mut self) -> Result<(), CampaignError> {
@@ -149,33 +141,34 @@ impl Door for Campaign {
         }
     }
 
-    fn timed<T>(&mut self, part: Part, work: impl FnOnce(&mut Self) -> T) -> T {
-        let start = Instant::now();
-        let result = work(self);
-        let spent = match part {
-            Part::Calibration => &mut self.outside.statistics.calibration,
-            Part::Comparisons => &mut self.outside.statistics.comparisons,
-            Part::Trimming => &mut self.outside.statistics.trim,
-        };
-        *spent += start.elapsed();
-        result
-    }
-
     fn seed_changed(&mut self, id: SeedId, bytes: &[u8]) -> Result<(), CampaignError> {
         let name = self.fuzzer.corpus[id].name.clone();
         let write = |output: &mut OutputDir| output.replace_seed(&name, bytes);
         self.outside.write(&mut self.fuzzer, write).map(drop)
     }
-
-    fn deterministic_done(&mut self, id: SeedId) {
-        let name = self.fuzzer.corpus[id].name.clone();
-        if let Err(error) = self.outside.output.mark_det_done(&name) {
-            self.outside.warn(error.to_string());
-        }
-    }
 }
 
 impl Campaign {
+    /// The door to the search.
+    pub(super) fn door(&mut self) -> Door<'_, Self> {
+        Door(self)
+    }
+
+    fn store_crash(
+        &mut self,
+        candidate: &Candidate,
+        crash: Crash,
+    ) -> Result<Option<Stored>, CampaignError> {
+        let stored = self.outside.store_crash(&mut self.fuzzer, candidate, crash)?;
+        if let Some(stored) = &stored {
+            if !crash.in_sanitizer {
+                self.confirm_crash(candidate, stored.number)?;
+            }
+            self.outside.report_crash(&self.fuzzer, &candidate.origin, crash.signal, stored);
+        }
+        Ok(stored)
+    }
+
     pub(super) fn stop_reason(&self) -> Option<StopReason> {
         self.outside.stop_reason(&self.fuzzer)
     }
@@ -206,7 +199,7 @@ impl Campaign {
         }
         let begin = Instant::now();
         let needs = match outside.limit_of_confirming() {
-            Some(limit) => confirm::needs(self, &inputs, &limit)?,
+            Some(limit) => confirm::needs(&mut self.door(), &inputs, &limit)?,
             None => Needs::Unknown,
         };
         self.outside.statistics.confirming += begin.elapsed();
@@ -340,11 +333,11 @@ impl Campaign {
         if !(mutation.min_len..=mutation.max_len).contains(&bytes.len()) {
             return Ok(None);
         }
-        let verdict = self.run(Run::judged(&bytes))?.verdict.unwrap_or_default();
+        let verdict = self.door().run(Run::judged(&bytes))?.verdict.unwrap_or_default();
         let candidate = Candidate { bytes, origin };
-        let outcome = admit(self, &candidate, verdict)?;
+        let outcome = admit(&mut self.door(), &candidate, verdict)?;
         if outcome.kept {
-            self.inspect(&candidate)?;
+            self.door().inspect(&candidate)?;
         }
         let Admitted { kept, crash, hang, stored } = outcome;
         let (input_id, path) = stored.map(|stored| (stored.number, stored.path)).unzip();
