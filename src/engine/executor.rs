@@ -8,7 +8,6 @@ use std::time::Duration;
 
 use miette::Diagnostic;
 
-use super::comparison::ComparisonLog;
 use super::coverage::Classes;
 use super::coverage::flow::FunctionFlow;
 use super::domain::{Domain, DsfView, Site};
@@ -16,6 +15,7 @@ use super::messages::Beginning;
 use super::mutate::Candidate;
 use super::mutate::words::Word;
 use crate::options::RunMode;
+use ffuzz_comparisons::log::ComparisonLog;
 use ffuzz_sys::remedy::Remedy;
 
 /// Reason why a run has no observation.

@@ -7,9 +7,9 @@ use std::time::Duration;
 
 use crate::options::RunMode;
 
-use super::comparison::OwnLog;
 use super::domain::{Domain, DsfView};
 use super::executor::{Executor, ExitKind, Observation, RunError, RunSettings, Spent, TargetInfo};
+use ffuzz_comparisons::log::OwnLog;
 
 type Logs = Box<dyn FnMut(&[u8], &mut OwnLog)>;
 type Program = Box<dyn FnMut(&[u8], &mut [u8], &mut [u32]) -> ExitKind>;
@@ -57,7 +57,7 @@ impl FakeExecutor {
     }
 
     /// Like [`FakeExecutor::logging`], in AFL++'s format, see
-    /// [`ComparisonLog::is_partial`](super::comparison::ComparisonLog::is_partial).
+    /// [`ComparisonLog::is_partial`](ffuzz_comparisons::log::ComparisonLog::is_partial).
     #[cfg(test)]
     #[must_use]
     pub(crate) fn logging_partially(self, logs: impl FnMut(&[u8], &mut OwnLog) + 'static) -> Self {

@@ -2,7 +2,6 @@
 //! stages. It starts no process, opens no file and reads no clock.
 
 pub mod calibrate;
-pub mod comparison;
 pub mod corpus;
 pub mod coverage;
 pub mod domain;
@@ -10,10 +9,11 @@ pub mod executor;
 pub mod fake;
 pub mod feedback;
 pub mod fuzzer;
-pub mod messages;
 pub mod minimize;
-pub mod mutate;
 pub mod options;
 pub mod runner;
 pub mod schedule;
 pub mod stage;
+
+pub use ffuzz_mutate as mutate;
+pub use ffuzz_mutate::messages;

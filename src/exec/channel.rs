@@ -6,7 +6,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use super::TargetError;
 use super::runs::{self, RunChannel};
-use ffuzz_engine::comparison::ComparisonLog;
+use ffuzz_comparisons::log::ComparisonLog;
 use ffuzz_engine::domain::{self, Domain, Reducer};
 use ffuzz_engine::executor::InputFunctions;
 use ffuzz_inspect::modules::Named;

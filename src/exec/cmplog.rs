@@ -12,7 +12,7 @@ use object::{Architecture, Object, ObjectSection, ObjectSymbol, SectionKind};
 
 use super::TargetError;
 use super::handshake::Runtime;
-use ffuzz_engine::comparison::{ComparisonKind, ComparisonLog, OwnLog};
+use ffuzz_comparisons::log::{ComparisonKind, ComparisonLog, OwnLog};
 use ffuzz_inspect::binary;
 use ffuzz_inspect::objects::Objects;
 use ffuzz_sys::memory::SharedMap;
@@ -331,7 +331,7 @@ fn imports_log(library: &Path) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use ffuzz_engine::comparison::Operand;
+    use ffuzz_comparisons::log::Operand;
 
     const LAYOUTS: [&Layout; 3] = [&V314, &V420, &V422];
 

@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use crate::data::{Reach, Source, SourceFile};
 use crate::forms::listing::clean;
-use ffuzz_engine::comparison::ranges;
+use ffuzz_comparisons::blockers::ranges;
 
 /// Maximum number of functions per side in the text.
 const MOST_FUNCTIONS: usize = 100;

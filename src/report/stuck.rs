@@ -5,8 +5,9 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::PathBuf;
 
+use ffuzz_comparisons::blockers::{Blocker, ranges};
+use ffuzz_comparisons::log::ComparisonLog;
 use ffuzz_disk::inputs;
-use ffuzz_engine::comparison::{Blocker, ComparisonLog, ranges};
 use ffuzz_engine::domain::Site;
 use ffuzz_engine::executor::TargetInfo;
 use ffuzz_engine::feedback::Stuck;

@@ -6,7 +6,7 @@ use std::sync::mpsc::sync_channel;
 use super::super::orders::Orders;
 use super::super::reports::TICK;
 use super::*;
-use crate::engine::comparison::ComparisonKind;
+use crate::comparisons::log::ComparisonKind;
 use crate::engine::corpus::SeedId;
 use crate::engine::coverage;
 use crate::engine::stage::{StageEnd, Stages, Turn};

@@ -7,8 +7,8 @@ use super::args::Args;
 use super::{input, start, to_file};
 use crate::cmd::exit::Failure;
 use crate::cmd::tool::{self, Scratch, print, print_messages, report, say};
+use crate::comparisons::log::Comparison;
 use crate::config::env::Environment;
-use crate::engine::comparison::Comparison;
 use crate::engine::domain::Site;
 use crate::exec::Hooked;
 

@@ -8,7 +8,7 @@ use std::path::Path;
 use serde::{Deserialize, Serialize};
 
 use super::OutputError;
-use ffuzz_engine::comparison::Blockers;
+use ffuzz_comparisons::blockers::Blockers;
 use ffuzz_engine::feedback::Lessons;
 use ffuzz_engine::stage::Saved;
 use ffuzz_event::StageYield;

@@ -31,7 +31,7 @@ pub struct BlockFlow {
     pub calls: Vec<u64>,
     /// Comparisons that decide the successor ([`Comparison::site`]).
     ///
-    /// [`Comparison::site`]: crate::comparison::Comparison::site
+    /// [`Comparison::site`]: ffuzz_comparisons::log::Comparison::site
     pub sites: Vec<u32>,
 }
 

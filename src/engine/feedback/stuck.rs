@@ -1,7 +1,7 @@
 //! Where a corpus is stuck: forks with branches that no run has taken, and the comparisons that decide them.
 
-use crate::comparison::{Blocker, Blockers};
 use crate::coverage::frontier::{Fork, Frontier};
+use ffuzz_comparisons::blockers::{Blocker, Blockers};
 
 /// A place beyond which no run gets.
 #[derive(Clone, Debug)]

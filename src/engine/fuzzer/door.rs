@@ -18,7 +18,6 @@ use super::Fuzzer;
 use super::admit::{self, Crash, NewSeed, Stored, StoredSeed, admit};
 use super::sidecars::Inspection;
 use crate::calibrate::{Calibration, calibrate};
-use crate::comparison::ComparisonLog;
 use crate::corpus::SeedId;
 use crate::coverage::path_hash;
 use crate::domain::KeyGain;
@@ -28,6 +27,7 @@ use crate::mutate::Candidate;
 use crate::mutate::foreign::ForeignMutators;
 use crate::options::Strategy;
 use crate::schedule::ledger::Purpose;
+use ffuzz_comparisons::log::ComparisonLog;
 
 /// Behaviour of a run: its path and, if domains are watched, a hash of all their values.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]

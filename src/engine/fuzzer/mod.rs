@@ -18,7 +18,6 @@ use rand_core::SeedableRng;
 use serde::{Deserialize, Serialize};
 
 use self::ahead::Ahead;
-use super::comparison::Blockers;
 use super::corpus::{Corpus, SeedId};
 use super::coverage::flow::{Flow, FunctionFlow};
 use super::coverage::frontier::{Frontier, NeverEntered};
@@ -33,6 +32,7 @@ use super::runner::{Runner, Runs};
 use super::schedule::ledger::{Effort, Ledger, Purpose};
 use super::schedule::{Budget, ScheduleOptions, Scheduler};
 use crate::options::{MutationOptions, Wanted};
+use ffuzz_comparisons::blockers::Blockers;
 
 /// Options of a search.
 #[derive(Clone, Debug)]
@@ -159,7 +159,7 @@ impl<M: ForeignMutators> Fuzzer<M> {
         self.runner.logger().is_some()
     }
 
-    /// See [`ComparisonLog::is_partial`](super::comparison::ComparisonLog::is_partial).
+    /// See [`ComparisonLog::is_partial`](ffuzz_comparisons::log::ComparisonLog::is_partial).
     #[must_use]
     pub fn has_partial_log(&self) -> bool {
         self.runner.logger().is_some_and(TargetInfo::has_partial_log)

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use super::donors::{DonorPool, Donors};
 use super::produce::{Materials, Needs, Producer, Tools};
 use super::repair::{self, Tactic, Waiting};
 use super::{StageEnd, Turn};
@@ -10,7 +11,6 @@ use crate::fuzzer::door::{Host, Run};
 use crate::fuzzer::{Fuzzer, Progress};
 use crate::messages::{self, Beginning, HEAD};
 use crate::mutate::buffer::Buffer;
-use crate::mutate::donors::{DonorPool, Donors};
 use crate::mutate::foreign::Made;
 use crate::mutate::{self, Candidate, Rng, is_text};
 use crate::options::MutationOptions;

@@ -161,8 +161,8 @@ mod tests {
     use crate::mutate::Rng;
     use crate::mutate::buffer::Buffer;
     use crate::mutate::dictionary::Dictionary;
-    use crate::mutate::donors::Donors;
     use crate::mutate::foreign::NoMutators;
+    use crate::stage::donors::Donors;
     use rand_core::SeedableRng;
 
     fn materials(dictionary: &Dictionary) -> Materials<'_> {

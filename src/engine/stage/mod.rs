@@ -5,6 +5,7 @@ mod beginning;
 mod comparisons;
 mod custom;
 mod deterministic;
+mod donors;
 #[cfg(test)]
 mod fake;
 mod havoc;

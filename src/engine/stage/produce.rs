@@ -2,11 +2,11 @@
 
 use std::time::Duration;
 
+use super::donors::Donors;
 use crate::corpus::Length;
 use crate::corpus::SeedId;
 use crate::mutate::buffer::Buffer;
 use crate::mutate::dictionary::Dictionary;
-use crate::mutate::donors::Donors;
 use crate::mutate::foreign::{ForeignMutators, Made};
 use crate::mutate::{Candidate, Rng};
 

@@ -1,4 +1,4 @@
-//! Repair of checksums and of other fields calculated from the input (see [`repair`](crate::mutate::repair)): finds
+//! Repair of checksums and of other fields calculated from the input (see [`repair`](ffuzz_comparisons::checksums)): finds
 //! the comparisons that check such a field, and corrects the fields of inputs before they run.
 //!
 //! A field is found by runs: flipped bytes of the field change one operand; other bytes, or one more at the end,
@@ -13,11 +13,12 @@ use super::Turn;
 use super::comparisons::ask::Ask;
 use super::comparisons::{add_at_end, are_solved, logged, origin, try_out};
 use super::shared::{Checked, Logs};
-use crate::comparison::{ComparisonLog, Occurrences, Operand, Place};
 use crate::executor::ExitKind;
 use crate::fuzzer::door::{Host, Part};
 use crate::mutate::Candidate;
-use crate::mutate::repair::{Field, Suspect};
+use ffuzz_comparisons::checksums::{Field, Suspect};
+use ffuzz_comparisons::log::{ComparisonLog, Operand};
+use ffuzz_comparisons::results::{Occurrences, Place};
 
 /// Maximum runs of one input; each corrects the fields that the previous run showed to be wrong. Checksums may be
 /// nested.
@@ -296,11 +297,11 @@ impl Waiting {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::comparison::{ComparisonKind, OwnLog};
     use crate::corpus::{Origin, SeedId};
     use crate::fake::FakeExecutor;
-    use crate::mutate::repair::Encoding;
     use crate::stage::fake::Search;
+    use ffuzz_comparisons::checksums::Encoding;
+    use ffuzz_comparisons::log::{ComparisonKind, OwnLog};
 
     const SITE: u32 = 7;
 

@@ -7,12 +7,12 @@ use serde_json::Value;
 
 use super::batches::Batches;
 use super::{Kept, Tactic};
-use crate::comparison::Results;
 use crate::corpus::{BySeed, Corpus, Length, SeedId, common_ends, moved, moved_place};
 use crate::fuzzer::Fuzzer;
 use crate::mutate::foreign::ForeignMutators;
-use crate::mutate::repair::Repairs;
 use crate::schedule::bandit::Bandit;
+use ffuzz_comparisons::checksums::Repairs;
+use ffuzz_comparisons::results::Results;
 
 /// Key of the shared state in [`Stages::save`](super::Stages::save).
 pub(super) const NAME: &str = "inputs";
@@ -198,7 +198,7 @@ mod tests {
     use crate::executor::ExitKind;
     use crate::fake::FakeExecutor;
     use crate::mutate::Candidate;
-    use crate::mutate::repair::{Encoding, Field};
+    use ffuzz_comparisons::checksums::{Encoding, Field};
 
     fn search() -> Search {
         let mut search = Search::of(FakeExecutor::new(8, vec![], |input, edges, _| {

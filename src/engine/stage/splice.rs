@@ -3,13 +3,13 @@
 use std::time::Duration;
 
 use super::batches::run_producer;
+use super::donors::DONOR_ATTEMPTS;
 use super::foreign::{Base, Foreign};
 use super::havoc::stack;
 use super::produce::{Materials, Needs, Producer, Tools};
 use super::{Stage, StageEnd, Turn};
 use crate::corpus::SeedId;
 use crate::fuzzer::door::Host;
-use crate::mutate::donors::DONOR_ATTEMPTS;
 use crate::mutate::foreign::{ForeignMutators, Made};
 use crate::mutate::splice::{splice, splice_lists};
 use crate::mutate::{Candidate, Rng};

@@ -286,9 +286,9 @@ fn summary(one: &StuckPlace, session: &Session) -> Value {
     });
     if let Some(blocker) = &one.comparison {
         let comparison = blocker.comparison();
-        let operand = |operand: ffuzz_engine::comparison::Operand<'_>| match operand {
-            ffuzz_engine::comparison::Operand::Value(value) => json!({"value": value}),
-            ffuzz_engine::comparison::Operand::Bytes(bytes) => {
+        let operand = |operand: ffuzz_comparisons::log::Operand<'_>| match operand {
+            ffuzz_comparisons::log::Operand::Value(value) => json!({"value": value}),
+            ffuzz_comparisons::log::Operand::Bytes(bytes) => {
                 let shown = &bytes[..bytes.len().min(128)];
                 json!({"hex": shown.iter().map(|byte| format!("{byte:02x}")).collect::<String>(), "size": bytes.len()})
             }

@@ -19,17 +19,17 @@ use super::{
     Base, Limit, MOST_EXTENSIONS, comes_equal, extend, logged, logged_to_end, origin, settled,
     try_out,
 };
-use crate::comparison::{ComparisonKind, ComparisonLog, OwnLog};
 use crate::corpus::{Origin, Step};
 use crate::fuzzer::Fuzzer;
 use crate::fuzzer::door::Host;
 use crate::messages;
 use crate::mutate::Candidate;
 use crate::mutate::foreign::Made;
-use crate::mutate::lengths::with_lengths;
-use crate::mutate::solve::{Edit, Logged, colorize, edits};
 use crate::schedule::Budget;
 use crate::schedule::ledger::{Effort, Left, Purpose};
+use ffuzz_comparisons::input_to_state::{Edit, Logged, colorize, edits};
+use ffuzz_comparisons::lengths::with_lengths;
+use ffuzz_comparisons::log::{ComparisonKind, ComparisonLog, OwnLog};
 
 /// Maximum number of runs for coloring. A part that decides something is halved, so this is enough for some forty
 /// deciding bytes.

@@ -21,7 +21,6 @@ use self::short::ShortRounds;
 use super::repair::run_logged;
 use super::share::Stop;
 use super::{Kept, Stage, StageEnd, Turn};
-use crate::comparison::{ComparisonKind, ComparisonLog, Missing, OwnLog, Place, SiteCounts};
 use crate::corpus::{BySeed, Origin, Seed, SeedId, Step};
 use crate::executor::ExitKind;
 use crate::feedback::Verdict;
@@ -34,6 +33,8 @@ use crate::mutate::{Candidate, below};
 use crate::runner::SLOWER;
 use crate::schedule::Budget;
 use crate::schedule::ledger::{Effort, Purpose, SLICE};
+use ffuzz_comparisons::log::{ComparisonKind, ComparisonLog, OwnLog};
+use ffuzz_comparisons::results::{Missing, Place, SiteCounts};
 
 /// Factor by which the budget of a seed grows with each round. The first round has the budget of a turn, which is
 /// milliseconds on a fast target and enough for most seeds. A round ends after its current input.
@@ -322,7 +323,7 @@ pub(super) fn are_solved<M: ForeignMutators>(fuzzer: &Fuzzer<M>) -> bool {
 #[derive(Debug)]
 struct Base {
     input: Rc<[u8]>,
-    /// The input with other bytes where they decide nothing, see [`Logged`](crate::mutate::solve::Logged).
+    /// The input with other bytes where they decide nothing, see [`Logged`](ffuzz_comparisons::input_to_state::Logged).
     colored: Rc<[u8]>,
     counts: SiteCounts,
     log: OwnLog,

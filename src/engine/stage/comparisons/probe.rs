@@ -20,13 +20,12 @@ use super::restore::{Restored, changed_bytes, may_restore, restore};
 use super::{
     Base, MOST_EXTENSIONS, Unprobed, comes_equal, extend, logged, origin, settled, try_out,
 };
-use crate::comparison::{
-    Comparison, ComparisonKind, ComparisonLog, Occurrences, Operand, OwnLog, Place, Results,
-};
 use crate::fuzzer::door::Host;
 use crate::messages;
 use crate::mutate::Candidate;
-use crate::mutate::depend::{self, Attempts, Change, Dependent, Growth};
+use ffuzz_comparisons::log::{Comparison, ComparisonKind, ComparisonLog, Operand, OwnLog};
+use ffuzz_comparisons::results::{Occurrences, Place, Results};
+use ffuzz_comparisons::solvers::{self, Attempts, Change, Dependent, Growth};
 
 /// Maximum runs for the probe of one input. A long part that decides nothing costs one run.
 const MOST_PROBES: usize = 2048;
@@ -162,7 +161,7 @@ async fn solve_all<H: Host>(
         }
         let Some(mut trial) = Trial::of(ask, (input, base), &dependent).await else { continue };
         let lengths = (trial.max_len, trial.has_messages);
-        let _ = depend::solve(input, &dependent, lengths, &mut trial).await;
+        let _ = solvers::solve(input, &dependent, lengths, &mut trial).await;
         match trial.solved {
             Some((bytes, op)) => {
                 let candidate = bytes.clone();
@@ -192,7 +191,7 @@ async fn solve_all<H: Host>(
 fn numbers(comparison: &Comparison<'_>, part: Option<usize>) -> Option<[u64; 2]> {
     let of = |a: &[u8], b: &[u8], from: usize| {
         (a.get(..from)? == b.get(..from)?)
-            .then(|| [a, b].map(|memory| depend::window(memory, from)))
+            .then(|| [a, b].map(|memory| solvers::window(memory, from)))
     };
     match (comparison.a, comparison.b, part) {
         (Operand::Value(a), Operand::Value(b), None) => Some([a, b]),
@@ -253,7 +252,7 @@ impl Watch {
             {
                 let (kind, bytes) = match part {
                     None => (comparison.kind, comparison.bytes),
-                    Some(_) => (ComparisonKind::Equal, depend::WINDOW),
+                    Some(_) => (ComparisonKind::Equal, solvers::WINDOW),
                 };
                 all.push(Watched { place, number, part, kind, bytes, operands });
             }
@@ -481,7 +480,7 @@ impl<'a, H: Host> Probe<'a, H> {
         let (input, watch) = (self.input.clone(), self.watch.clone());
         let order = self.ask.order(move |turn| {
             let mutation = &turn.door.fuzzer().mutation;
-            let longer = depend::resized(&input, at, 1, mutation.messages);
+            let longer = solvers::resized(&input, at, 1, mutation.messages);
             let Some(mut longer) = longer.filter(|longer| longer.len() <= mutation.max_len) else {
                 return Ok(Vec::new());
             };
@@ -568,7 +567,7 @@ fn noise<H: Host>(
 
 /// Attempts left after failures: fewer each time, but not none at once, because another seed may be closer.
 fn attempts_left(failures: u32) -> usize {
-    depend::MOST_ATTEMPTS.checked_shr(failures.saturating_mul(2)).unwrap_or(0)
+    solvers::MOST_ATTEMPTS.checked_shr(failures.saturating_mul(2)).unwrap_or(0)
 }
 
 /// Runs attempts of the solvers until one flips the comparison.

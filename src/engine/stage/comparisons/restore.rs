@@ -10,9 +10,10 @@ use std::ops::Range;
 
 use super::super::Turn;
 use super::{Base, logged, logged_to_end, origin};
-use crate::comparison::{Comparison, ComparisonLog, Occurrences, OwnLog, Place};
 use crate::fuzzer::door::Host;
-use crate::mutate::solve::{Edit, Logged, edits};
+use ffuzz_comparisons::input_to_state::{Edit, Logged, edits};
+use ffuzz_comparisons::log::{Comparison, ComparisonLog, OwnLog};
+use ffuzz_comparisons::results::{Occurrences, Place};
 
 /// Maximum number of copies tried for one equality, and of equalities restored in sequence.
 const MOST_COPIES: usize = 16;

@@ -17,14 +17,15 @@ use super::super::batches::run_producer;
 use super::copies::Solutions;
 use super::sites::Sites;
 use super::{logged, origin};
-use crate::comparison::{ComparisonKind, OwnLog, Place};
 use crate::corpus::{Corpus, SeedId};
 use crate::fuzzer::Fuzzer;
 use crate::fuzzer::door::Host;
-use crate::mutate::lengths::with_lengths;
-use crate::mutate::solve::{Edit, Logged, edits};
 use crate::schedule::Budget;
 use crate::schedule::ledger::Purpose;
+use ffuzz_comparisons::input_to_state::{Edit, Logged, edits};
+use ffuzz_comparisons::lengths::with_lengths;
+use ffuzz_comparisons::log::{ComparisonKind, OwnLog};
+use ffuzz_comparisons::results::Place;
 
 /// Maximum number of occurrences of a site that are tried, of edits for one site, and of edits in a round.
 const MOST_OCCURRENCES: u32 = 4;

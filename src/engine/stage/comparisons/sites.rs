@@ -7,8 +7,9 @@ use serde::{Deserialize, Serialize};
 
 use rustc_hash::FxHashMap as HashMap;
 
-use crate::comparison::{ComparisonKind, ComparisonLog, Operand, Results};
 use crate::corpus::SeedId;
+use ffuzz_comparisons::log::{ComparisonKind, ComparisonLog, Operand};
+use ffuzz_comparisons::results::Results;
 
 /// Maximum number of seeds recorded for a site, the cheapest ones.
 const MOST_SEEDS: usize = 4;
@@ -19,7 +20,7 @@ const MOST_SITES: usize = 1 << 16;
 /// Maximum number of results distinguished for a site.
 const MOST_CASES: usize = 64;
 
-/// Shut keys of comparisons that seeds reach, see [`Comparison::key`](crate::comparison::Comparison::key). A key is
+/// Shut keys of comparisons that seeds reach, see [`Comparison::key`](ffuzz_comparisons::log::Comparison::key). A key is
 /// shut while it has only one result or, for a switch, lacks a case.
 #[derive(Clone, Debug, Default, Deserialize, Serialize)]
 #[serde(default)]
@@ -143,7 +144,7 @@ impl Sites {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::comparison::OwnLog;
+    use ffuzz_comparisons::log::OwnLog;
 
     fn log(entries: &[(u32, u64, u64)]) -> OwnLog {
         let mut log = OwnLog::default();

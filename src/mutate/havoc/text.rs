@@ -220,8 +220,8 @@ mod tests {
     use rand_core::SeedableRng;
 
     use super::*;
-    use crate::mutate::Rng;
-    use crate::mutate::dictionary::{Dictionary, Token};
+    use crate::Rng;
+    use crate::dictionary::{Dictionary, Token};
 
     const TEXT: &[u8] = b"SELECT a_1, 'x' FROM t\nWHERE  a=2;";
 

@@ -1,6 +1,6 @@
 //! The interface between the stages and mutators outside of the engine.
 
-use crate::corpus::SeedId;
+use crate::origin::SeedId;
 
 /// Result of a call that makes an input.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]

@@ -1,7 +1,7 @@
 //! Donors: seeds that provide pieces for candidates of another seed.
 
-use super::{Rng, below};
 use crate::corpus::{Corpus, SeedId};
+use crate::mutate::{Rng, below};
 use ffuzz_sys::memory::prefetch;
 
 /// Maximum number of attempts to find a second seed that can be spliced.

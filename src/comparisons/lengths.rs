@@ -1,48 +1,9 @@
-//! Numbers of an input that count other bytes of it: lengths of parts, and offsets. When bytes are inserted or
-//! removed, these numbers must be updated, or the target's parser fails at the next one. They are found by coverage
-//! alone, as in [FrameShift](https://arxiv.org/abs/2507.05421): a larger number loses edges, and inserting the same
-//! number of bytes brings them back.
-//!
-//! A child has the lengths of its parent until its own are known. `Buffer` adjusts them with every gap that havoc or
-//! trimming opens or closes; edits of the solvers are repeated with updated lengths (`with_lengths`).
+//! Edits with updated lengths: when an edit inserts or removes bytes, the numbers of the input that count them follow.
 
-use std::cmp::Reverse;
+use ffuzz_mutate::buffer::Buffer;
+use ffuzz_mutate::length::Length;
 
-use super::buffer::Buffer;
-use super::solve::Edit;
-use crate::corpus::Length;
-
-/// Number of leading bytes of an input in which numbers are searched.
-const FIRST: usize = 1 << 14;
-
-/// Minimum value of a number wider than a byte: smaller ones count something else.
-const LEAST_WIDE: u64 = 4;
-
-/// Numbers of `width` bytes that may be lengths or offsets: they count from their end, from their start or from the
-/// start of the input to a position within it. Those with the farthest end come first: in a table of offsets, all but
-/// the last one are right only together with those after them.
-#[must_use]
-pub fn suspects(input: &[u8], width: usize) -> Vec<Length> {
-    let places = (input.len() + 1).saturating_sub(width).min(FIRST);
-    let both = if width == 1 { &[true][..] } else { &[true, false] };
-    let numbers = (0..places).flat_map(|at| both.iter().map(move |is_big| (at, *is_big)));
-    let mut suspects: Vec<Length> = numbers
-        .flat_map(|(at, is_big)| {
-            // A single byte is often small by chance: it is only taken to count from its end.
-            let count = match (width, at) {
-                (1, _) => 1,
-                (_, 0) => 2,
-                _ => 3,
-            };
-            let from = [at + width, at, 0].into_iter().take(count);
-            from.map(move |from| Length { at, width, is_big, from })
-        })
-        .filter(|length| length.value(input) >= if width == 1 { 1 } else { LEAST_WIDE })
-        .filter(|length| length.end(input) <= input.len())
-        .collect();
-    suspects.sort_by_key(|length| Reverse(length.end(input)));
-    suspects
-}
+use crate::input_to_state::Edit;
 
 /// Maximum number of bytes by which a part grows or shrinks with its length.
 const LARGEST_STEP: u64 = 1 << 12;
@@ -52,7 +13,7 @@ const MOST_FOLLOWED: usize = 256;
 /// Returns the edits; each one that changes the length of the input, or a number of `lengths`, is followed by a copy
 /// with the necessary updates: new lengths of enclosing parts, or new bytes for a new length.
 #[must_use]
-pub(crate) fn with_lengths(edits: Vec<Edit>, input: &[u8], lengths: &[Length]) -> Vec<Edit> {
+pub fn with_lengths(edits: Vec<Edit>, input: &[u8], lengths: &[Length]) -> Vec<Edit> {
     if lengths.is_empty() {
         return edits;
     }
@@ -113,7 +74,8 @@ fn followed(edit: &Edit, input: &[u8], lengths: &[Length], buffer: &mut Buffer) 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::comparison::{ComparisonKind, Place};
+    use crate::log::ComparisonKind;
+    use crate::results::Place;
 
     /// As in DER: a sequence of 9 bytes with an identifier of 3 and a number.
     const NESTED: &[u8] = b"\x30\x09\x06\x03abc\x02\x02\x01\x07tail";
@@ -151,19 +113,5 @@ mod tests {
         // No update is needed.
         assert_eq!(results(4, 3, b"xyz").len(), 1);
         assert_eq!(results(11, 4, b"end").len(), 1);
-    }
-
-    #[test]
-    fn numbers_within_the_input_are_suspected() {
-        let input = b"\0\0\0\x05....\x08\0\0\0";
-        let ends = |width| -> Vec<(usize, usize, usize)> {
-            let of = |length: Length| (length.at, length.from, length.end(input));
-            suspects(input, width).into_iter().map(of).collect()
-        };
-        assert_eq!(ends(4), [(0, 4, 9), (8, 0, 8), (0, 0, 5)]);
-        assert_eq!(ends(1), [(3, 4, 9)]);
-        assert!(
-            ends(8).is_empty() && suspects(b"", 1).is_empty() && suspects(b"\x01", 1).is_empty()
-        );
     }
 }

@@ -3,14 +3,6 @@
 //! Only a run that requests a log has one, and such a run counts no edges. The target writes the log, so every
 //! position and length in it is checked.
 
-mod blockers;
-mod results;
-mod text;
-
-pub use blockers::{Blocker, Blockers, ranges};
-pub(crate) use results::{Missing, SiteCounts};
-pub use results::{Occurrences, Place, Results};
-
 use std::hash::{Hash, Hasher};
 
 use rustc_hash::FxHasher;
@@ -189,7 +181,7 @@ impl<'a> ComparisonLog<'a> {
     }
 
     #[must_use]
-    pub(crate) fn own_copy(&self) -> OwnLog {
+    pub fn own_copy(&self) -> OwnLog {
         let (entries, arena) = (self.entries.to_vec(), self.arena.to_vec());
         OwnLog { entries, arena, is_cut: self.is_cut, is_partial: self.is_partial }
     }
@@ -219,10 +211,10 @@ pub struct OwnLog {
     is_partial: bool,
 }
 
-#[cfg(test)]
 impl OwnLog {
     /// A log of `Equal` comparisons of 4-byte integers, each given as (site, a, b).
-    pub(crate) fn of_equalities(entries: &[(u32, u64, u64)]) -> Self {
+    #[must_use]
+    pub fn of_equalities(entries: &[(u32, u64, u64)]) -> Self {
         let mut log = Self::default();
         for (site, a, b) in entries {
             log.add_variables(*site, ComparisonKind::Equal, 4, *a, *b);

@@ -15,7 +15,7 @@ use self::families::{
 };
 use super::dictionary::Dictionary;
 use super::{MAX_INPUT, values};
-use crate::corpus::Step;
+use crate::origin::Step;
 
 /// In a shorter input, bytes, every byte counts as effective: the map would save too little (AFL).
 const MIN_EFFECTOR_LEN: usize = 128;
@@ -23,15 +23,15 @@ const MIN_EFFECTOR_LEN: usize = 128;
 /// Inputs up to this length are changed at every byte, longer ones at this number of effective bytes at most, evenly
 /// spread. A byte costs 170 to 350 runs, and half a percent of the bytes account for four fifths of the finds of this
 /// stage (`MendelFuzz`, FSE 2025), so more hardly pays.
-pub(crate) const WALK_LIMIT: usize = 1024;
+pub const WALK_LIMIT: usize = 1024;
 
 /// Maximum number of bytes of a longer input that are flipped to test whether they matter (the budget of
 /// `MendelFuzz`'s quick probe).
-pub(crate) const PROBE_LIMIT: usize = 32 * 1024;
+pub const PROBE_LIMIT: usize = 32 * 1024;
 
 /// The deterministic steps of one seed.
 #[derive(Clone, Debug)]
-pub(crate) struct Deterministic {
+pub struct Deterministic {
     /// Length of the seed in bytes.
     len: usize,
     /// Longest candidate in bytes.
@@ -56,7 +56,7 @@ pub(crate) struct Deterministic {
 impl Deterministic {
     /// Creates the steps of a seed of `len` bytes. Tokens added to the dictionary later are not used.
     #[must_use]
-    pub(crate) fn new(len: usize, dictionary: &Dictionary, skip_arith: bool) -> Self {
+    pub fn new(len: usize, dictionary: &Dictionary, skip_arith: bool) -> Self {
         let stride = if len > WALK_LIMIT { len.div_ceil(PROBE_LIMIT) } else { 1 };
         let effective: Vec<bool> = (0..len).map(|pos| pos % stride == 0).collect();
         Self {
@@ -78,7 +78,7 @@ impl Deterministic {
 
     /// Inserts no token that would make a candidate longer than `max_len` bytes (`-G`).
     #[must_use]
-    pub(crate) fn limit(mut self, max_len: usize) -> Self {
+    pub fn limit(mut self, max_len: usize) -> Self {
         self.max_len = max_len;
         self
     }
@@ -86,14 +86,14 @@ impl Deterministic {
     /// Begins at byte `first`, where the last find was made. Steps that begin at the front after every find would
     /// repeat all earlier failures.
     #[must_use]
-    pub(crate) fn starting_at(mut self, first: usize) -> Self {
+    pub fn starting_at(mut self, first: usize) -> Self {
         self.first = first;
         self
     }
 
     /// Writes the next candidate to `out` and returns its step; None at the end. `seed` must have the length given to
     /// [`Deterministic::new`].
-    pub(crate) fn next(
+    pub fn next(
         &mut self,
         seed: &[u8],
         dictionary: &Dictionary,
@@ -124,13 +124,13 @@ impl Deterministic {
 
     /// True if the last candidate was a probe whose outcome should be reported.
     #[must_use]
-    pub(crate) fn wants_report(&self) -> bool {
+    pub fn wants_report(&self) -> bool {
         self.probed.is_some() && self.len >= MIN_EFFECTOR_LEN
     }
 
     /// Reports whether the behaviour (edges, domains) of the last candidate differed from the seed's. Only used after
     /// a `flip8`; without a report a byte counts as effective.
-    pub(crate) fn report(&mut self, changed: bool) {
+    pub fn report(&mut self, changed: bool) {
         if let Some(pos) = self.probed.take()
             && self.len >= MIN_EFFECTOR_LEN
         {
@@ -139,14 +139,14 @@ impl Deterministic {
     }
 
     /// Sets whether later steps change the byte at `pos`.
-    pub(crate) fn set_effective(&mut self, pos: usize, effective: bool) {
+    pub fn set_effective(&mut self, pos: usize, effective: bool) {
         let before = std::mem::replace(&mut self.effective[pos], effective);
         self.effective_count = self.effective_count + usize::from(effective) - usize::from(before);
     }
 
     /// Candidates so far, and an upper bound of those still to come.
     #[must_use]
-    pub(crate) fn planned(&self) -> u64 {
+    pub fn planned(&self) -> u64 {
         let left = self.stage..FAMILIES.len();
         let left: u64 = left
             .map(|stage| {
@@ -164,13 +164,13 @@ impl Deterministic {
 
     /// Candidates given so far.
     #[must_use]
-    pub(crate) fn done(&self) -> u64 {
+    pub fn done(&self) -> u64 {
         self.done
     }
 
     /// Name of the current family, as on AFL's screen.
     #[must_use]
-    pub(crate) fn stage_name(&self) -> &'static str {
+    pub fn stage_name(&self) -> &'static str {
         self.family().map_or("done", |family| family.title)
     }
 

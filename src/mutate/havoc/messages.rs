@@ -114,8 +114,8 @@ mod tests {
 
     use super::super::tests as havoc_tests;
     use super::*;
+    use crate::dictionary::Dictionary;
     use crate::messages::list;
-    use crate::mutate::dictionary::Dictionary;
 
     fn texts(input: &[u8]) -> Vec<String> {
         let text = |message: Message<'_>| String::from_utf8_lossy(message.bytes).into_owned();
@@ -126,7 +126,7 @@ mod tests {
         let dictionary = Dictionary::default();
         let context = HavocContext { donor: Some(donor), ..havoc_tests::context(&dictionary) };
         let context = HavocContext { max_len: 60, ..context };
-        let mut rng = crate::mutate::Rng::seed_from_u64(1);
+        let mut rng = crate::Rng::seed_from_u64(1);
         let mut seen = BTreeSet::new();
         for _ in 0..2000 {
             let mut bytes = Buffer::new(input, &[]);

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use super::{Comparison, ComparisonKind, Operand};
+use crate::log::{Comparison, ComparisonKind, Operand};
 
 /// Maximum number of `switch` cases shown.
 const MOST_CASES: usize = 16;

@@ -2,7 +2,7 @@
 //! one, two or four bytes.
 
 /// Arithmetic steps add or subtract 1 to this (AFL).
-pub(crate) const ARITH_MAX: u32 = 35;
+pub const ARITH_MAX: u32 = 35;
 
 /// Interesting values, AFL's selection: limits of the integer types, powers of two, round
 /// numbers, and near misses of them. The first [`WIDTH_1`] fit a byte, the first [`WIDTH_2`] two.

@@ -6,9 +6,10 @@ use std::ops::Range;
 use memchr::{memchr_iter, memchr2_iter};
 use rustc_hash::{FxHashMap as HashMap, FxHashSet as HashSet};
 
-use super::{Rng, below};
-use crate::comparison::{Comparison, ComparisonKind, ComparisonLog, Occurrences, Operand, Place};
-use crate::messages;
+use crate::log::{Comparison, ComparisonKind, ComparisonLog, Operand};
+use crate::results::{Occurrences, Place};
+use ffuzz_mutate::messages;
+use ffuzz_mutate::{Rng, below};
 
 /// Maximum number of edits of one input.
 const MOST_EDITS: usize = 4096;
@@ -48,7 +49,7 @@ pub struct Edit {
 
 impl Edit {
     /// Writes the changed input.
-    pub(crate) fn apply(&self, input: &[u8], out: &mut Vec<u8>) {
+    pub fn apply(&self, input: &[u8], out: &mut Vec<u8>) {
         if self.is_of_list {
             messages::edit(input, (self.at, self.removed), &self.inserted, out);
             return;
@@ -60,7 +61,7 @@ impl Edit {
     }
 
     /// Writes the input with the new bytes inserted before the bytes that they would replace.
-    pub(crate) fn insert(&self, input: &[u8], out: &mut Vec<u8>) {
+    pub fn insert(&self, input: &[u8], out: &mut Vec<u8>) {
         Self { removed: 0, ..self.clone() }.apply(input, out);
     }
 }
@@ -113,7 +114,7 @@ pub fn edits(run: Logged<'_>, is_open: impl Fn(Place, ComparisonKind) -> bool) -
 
 /// Replaces bytes with others of the same kind: digits with digits, letters with letters, non-text with anything.
 /// Keeps blanks and punctuation, which make up the structure of a text.
-pub(crate) fn colorize(bytes: &mut [u8], rng: &mut Rng) {
+pub fn colorize(bytes: &mut [u8], rng: &mut Rng) {
     for byte in bytes {
         let other = |rng: &mut Rng, first: u8, count: u32, byte: u8| {
             let place = u32::from(byte - first) + 1 + below(rng, count - 1);
@@ -434,7 +435,7 @@ fn hexadecimal(value: u64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::comparison::OwnLog;
+    use crate::log::OwnLog;
     use proptest::prelude::*;
     use rand_core::SeedableRng;
 
@@ -524,7 +525,7 @@ mod tests {
     #[test]
     fn colors_tell_a_copy_from_what_looks_like_one() {
         let (input, mut colored) = (*b"xxxx12 ,\0", *b"xxxx12 ,\0");
-        colorize(&mut colored, &mut crate::mutate::Rng::seed_from_u64(1));
+        colorize(&mut colored, &mut ffuzz_mutate::Rng::seed_from_u64(1));
         assert!(colored[..4].iter().all(|byte| byte.is_ascii_lowercase() && *byte != b'x'));
         assert!(colored[4..6].iter().all(u8::is_ascii_digit) && colored[6..8] == *b" ,");
         assert!((0..6).chain([8]).all(|at| colored[at] != input[at]), "{colored:?}");

@@ -13,13 +13,14 @@ use std::collections::hash_map::Entry;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::ops::{ControlFlow, Range};
 
-use crate::comparison::{ComparisonKind, Place};
-use crate::messages;
+use crate::log::ComparisonKind;
+use crate::results::Place;
+use ffuzz_mutate::messages;
 
 /// Maximum runs for one operand, see [`solve`].
-pub(crate) const MOST_ATTEMPTS: usize = 3000;
+pub const MOST_ATTEMPTS: usize = 3000;
 /// Number of bytes of memory that are solved as one number.
-pub(crate) const WINDOW: usize = 4;
+pub const WINDOW: usize = 4;
 /// Maximum length of a number field, bytes.
 const WIDEST: usize = 8;
 /// Number of bytes that are tried alone for an operand that depends on many.
@@ -72,7 +73,8 @@ pub struct Growth {
 }
 
 /// Runs inputs for the solvers.
-pub(crate) trait Attempts {
+#[expect(async_fn_in_trait, reason = "the search has one thread")]
+pub trait Attempts {
     /// Runs an input. Returns both operands of the comparison, if the run reaches it, or a break if the comparison
     /// has flipped or the time is over. `op`: how the input was made.
     async fn run(&mut self, input: &[u8], op: &'static str) -> ControlFlow<(), Option<[u64; 2]>>;
@@ -163,7 +165,7 @@ impl Window {
 impl Dependent {
     /// The bytes that affect the operand, ascending.
     #[must_use]
-    pub(crate) fn movers(&self) -> Vec<usize> {
+    pub fn movers(&self) -> Vec<usize> {
         let mut movers: Vec<usize> = self.changes.iter().map(|change| change.at).collect();
         movers.sort_unstable();
         movers.dedup();
@@ -172,7 +174,7 @@ impl Dependent {
 
     /// Converts a number to a part of memory that starts at the first differing byte: compilers compare up to eight
     /// bytes of memory or text as one number.
-    pub(crate) fn into_memory(self) -> Self {
+    pub fn into_memory(self) -> Self {
         let [a, b] = self.operands.map(u64::to_le_bytes);
         let from = a.iter().zip(&b).take_while(|(a, b)| a == b).count();
         let part = |value: u64| window(&value.to_le_bytes(), from);
@@ -186,7 +188,7 @@ impl Dependent {
 
     /// True for an eight-byte number that looks like memory: several of its bytes depend on different bytes of the
     /// input.
-    pub(crate) fn is_like_memory(&self) -> bool {
+    pub fn is_like_memory(&self) -> bool {
         let before = self.value();
         let mut lowest: Vec<u32> = self
             .changes
@@ -198,7 +200,7 @@ impl Dependent {
         self.may_be_memory() && lowest.len() >= WINDOW && self.movers().len() > WIDEST
     }
 
-    pub(crate) fn may_be_memory(&self) -> bool {
+    pub fn may_be_memory(&self) -> bool {
         self.kind == ComparisonKind::Equal && self.bytes == 8 && self.part.is_none()
     }
 
@@ -287,7 +289,7 @@ impl Dependent {
 
 /// Tries to flip the comparison: to make the operand equal to the other one, or to change their order. Runs the most
 /// promising attempts first, until one breaks.
-pub(crate) async fn solve(
+pub async fn solve(
     input: &[u8],
     dependent: &Dependent,
     (max_len, has_messages): (usize, bool),
@@ -324,7 +326,7 @@ pub(crate) async fn solve(
 /// The input with `by` more bytes at `at` (repeats of the byte before it; at the end, of the whole input), or with
 /// `-by` fewer bytes before it. None if that is not possible.
 #[must_use]
-pub(crate) fn resized(input: &[u8], at: usize, by: i128, has_messages: bool) -> Option<Vec<u8>> {
+pub fn resized(input: &[u8], at: usize, by: i128, has_messages: bool) -> Option<Vec<u8>> {
     let count = usize::try_from(by.unsigned_abs()).ok().filter(|count| *count <= LARGEST_GROWTH)?;
     let (before, after) = input.split_at_checked(at)?;
     if by < 0 {
@@ -792,7 +794,7 @@ fn values(dependent: &Dependent, (at, now): (usize, u8), operands: [u64; 2], all
 }
 
 /// Reads [`WINDOW`] bytes of memory at `from` as a big-endian number; missing bytes are 0.
-pub(crate) fn window(memory: &[u8], from: usize) -> u64 {
+pub fn window(memory: &[u8], from: usize) -> u64 {
     let bytes = (from..from + WINDOW).map(|at| memory.get(at).copied().unwrap_or(0));
     bytes.fold(0, |number, byte| number << 8 | u64::from(byte))
 }

@@ -6,7 +6,7 @@ use std::hash::{Hash, Hasher};
 use rustc_hash::FxHashMap as HashMap;
 use serde::{Deserialize, Serialize};
 
-use super::{Comparison, ComparisonKind, ComparisonLog};
+use crate::log::{Comparison, ComparisonKind, ComparisonLog};
 
 /// Identifies a comparison across runs.
 #[derive(Clone, Copy, Debug, Deserialize, Eq, Hash, Ord, PartialEq, PartialOrd, Serialize)]
@@ -22,7 +22,7 @@ pub struct Place {
 #[cfg(test)]
 impl Place {
     /// A comparison of numbers: its key is the site.
-    pub(crate) const fn new(site: u32, occurrence: u32) -> Self {
+    pub const fn new(site: u32, occurrence: u32) -> Self {
         Self { site, key: site, occurrence }
     }
 }
@@ -45,7 +45,7 @@ impl Occurrences {
 /// Number of comparisons that a run has logged at each site. If the log omits equal integers, a missing comparison
 /// shows that its operands are now equal.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct SiteCounts {
+pub struct SiteCounts {
     /// By site and result.
     counts: HashMap<(u32, u32), u32>,
     /// Number of comparisons of numbers, by site.
@@ -54,7 +54,7 @@ pub(crate) struct SiteCounts {
 
 /// Why a comparison is missing in the log of another run.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(crate) enum Missing {
+pub enum Missing {
     /// It is not missing.
     Not,
     /// Its operands are now equal: no other site has changed.
@@ -66,7 +66,7 @@ pub(crate) enum Missing {
 }
 
 impl SiteCounts {
-    pub(crate) fn of(log: ComparisonLog<'_>) -> Self {
+    pub fn of(log: ComparisonLog<'_>) -> Self {
         let mut counts = Self::default();
         for comparison in log.iter() {
             *counts.counts.entry((comparison.site, comparison.result())).or_default() += 1;
@@ -78,7 +78,7 @@ impl SiteCounts {
     }
 
     /// Why a comparison of `site` is missing in the run `other`.
-    pub(crate) fn missing(&self, other: &Self, site: u32) -> Missing {
+    pub fn missing(&self, other: &Self, site: u32) -> Missing {
         // Only numbers are omitted from a log, memory and text never.
         if self.numbers.get(&site) <= other.numbers.get(&site) {
             return Missing::Not;
@@ -145,7 +145,7 @@ impl Results {
     }
 
     /// Adds a result of a key, without an occurrence.
-    pub(crate) fn learn_key(&mut self, key: u32, result: u32) {
+    pub fn learn_key(&mut self, key: u32, result: u32) {
         let known = self.keys.entry(key).or_default();
         if known.len() < Self::MOST && !known.contains(&result) {
             known.push(result);
@@ -154,14 +154,14 @@ impl Results {
 
     /// Number of known results of a key.
     #[must_use]
-    pub(crate) fn seen(&self, key: u32) -> usize {
+    pub fn seen(&self, key: u32) -> usize {
         self.keys.get(&key).map_or(0, Vec::len)
     }
 
     /// Records that a comparison missing in the log was made equal in an input derived from `from`. The place stays
     /// open until `MOST_EQUAL` inputs have done so: others may have to flip at the same time, and the log does not
     /// show whether it was equal before.
-    pub(crate) fn learn_equal(&mut self, place: Place, kind: ComparisonKind, from: &[u8]) {
+    pub fn learn_equal(&mut self, place: Place, kind: ComparisonKind, from: &[u8]) {
         let (inputs, from) = (self.equal.entry(place).or_default(), hash(from));
         if !inputs.contains(&from) {
             inputs.push(from);
@@ -182,13 +182,13 @@ impl Results {
     }
 
     /// True if the place was made equal in an input derived from `from`.
-    pub(crate) fn was_made_equal(&self, place: Place, from: &[u8]) -> bool {
+    pub fn was_made_equal(&self, place: Place, from: &[u8]) -> bool {
         self.equal.get(&place).is_some_and(|inputs| inputs.contains(&hash(from)))
     }
 
     /// True if fewer than two results of the key are known.
     #[must_use]
-    pub(crate) fn is_one_sided(&self, key: u32) -> bool {
+    pub fn is_one_sided(&self, key: u32) -> bool {
         self.keys.get(&key).is_none_or(|results| results.len() < 2)
     }
 
@@ -215,12 +215,12 @@ impl Results {
     }
 
     /// Counts an input whose edits did not flip the comparison, as far as the log shows.
-    pub(crate) fn had_no_effect(&mut self, place: Place) {
+    pub fn had_no_effect(&mut self, place: Place) {
         *self.fruitless.entry(place).or_default() += 1;
     }
 
     /// Number of inputs edited for the place without effect.
-    pub(crate) fn edits_without_effect(&self, place: Place) -> u32 {
+    pub fn edits_without_effect(&self, place: Place) -> u32 {
         self.fruitless.get(&place).copied().unwrap_or(0)
     }
 
@@ -271,7 +271,7 @@ fn tells_occurrences(kind: ComparisonKind) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::comparison::OwnLog;
+    use crate::log::OwnLog;
 
     fn counts(sites: &[u32]) -> SiteCounts {
         let mut log = OwnLog::partial();

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use rustc_hash::FxHashMap as HashMap;
 use serde::{Deserialize, Serialize};
 
-use super::{Comparison, ComparisonKind, ComparisonLog, Operand};
+use crate::log::{Comparison, ComparisonKind, ComparisonLog, Operand};
 
 /// Maximum number of deciding bytes listed for a comparison.
 const MOST_BYTES: usize = 64;
@@ -294,7 +294,7 @@ fn distance(comparison: &Comparison<'_>) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::comparison::OwnLog;
+    use crate::log::OwnLog;
 
     #[test]
     fn what_never_flips_is_listed_with_its_closest_input() {

@@ -8,7 +8,7 @@ use rand_core::Rng as _;
 use super::super::buffer::Buffer;
 use super::super::{Rng, below, index};
 use super::{HavocContext, operators};
-use crate::corpus::Length;
+use crate::length::Length;
 use crate::messages::is_framing;
 
 /// Numbers of bytes before a length that may belong to the part, such as its type; one is drawn.
@@ -185,8 +185,8 @@ mod tests {
 
     use super::super::tests as havoc_tests;
     use super::*;
-    use crate::corpus::Length;
-    use crate::mutate::dictionary::Dictionary;
+    use crate::dictionary::Dictionary;
+    use crate::length::Length;
 
     /// A byte with the length of the rest, then records of a length and letters.
     fn records(words: &[&[u8]]) -> Vec<u8> {
@@ -227,7 +227,7 @@ mod tests {
     fn records_are_doubled_moved_and_deleted() {
         let all: [&[u8]; 3] = [b"one", b"fifth", b"to"];
         let dictionary = Dictionary::default();
-        let mut rng = crate::mutate::Rng::seed_from_u64(1);
+        let mut rng = crate::Rng::seed_from_u64(1);
         let mut seen = std::collections::BTreeSet::new();
         for _ in 0..2000 {
             let mut bytes = Buffer::new(&records(&all), &lengths(&all));
@@ -255,7 +255,7 @@ mod tests {
                 .filter(|length| length.at + length.width <= bytes.len())
                 .collect();
             let dictionary = Dictionary::default();
-            let mut rng = crate::mutate::Rng::seed_from_u64(seed);
+            let mut rng = crate::Rng::seed_from_u64(seed);
             let mut buffer = Buffer::new(&bytes, &lengths);
             for _ in 0..50 {
                 let before = buffer.to_vec();

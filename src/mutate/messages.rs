@@ -6,7 +6,7 @@
 
 use std::ops::Range;
 
-use crate::corpus::Length;
+use crate::length::Length;
 
 /// Number of connections that an input can name.
 pub const CONNECTIONS: u8 = 128;
@@ -153,14 +153,14 @@ pub fn push(list: &mut Vec<u8>, connection: u8, bytes: &[u8]) {
 }
 
 /// Ranges of message contents in a list; empty if the input is no list.
-pub(crate) fn bodies(input: &[u8]) -> impl Iterator<Item = Range<usize>> {
+pub fn bodies(input: &[u8]) -> impl Iterator<Item = Range<usize>> {
     framing(input).map(|length| length.from..length.end(input).min(input.len()))
 }
 
 /// Writes `input` with `removed` bytes at `at` replaced by `inserted`. In a list the replaced range is cut at the end
 /// of its message, whose word is updated; an insertion at that end extends the message. Returns false, writing nothing,
 /// if `at` is in a word.
-pub(crate) fn edit(
+pub fn edit(
     input: &[u8],
     (at, removed): (usize, usize),
     inserted: &[u8],
@@ -187,7 +187,7 @@ pub(crate) fn edit(
 }
 
 /// Restores the words of `list` in a changed version of the same length.
-pub(crate) fn keep_words(list: &[u8], changed: &mut [u8]) {
+pub fn keep_words(list: &[u8], changed: &mut [u8]) {
     for body in bodies(list) {
         let word = body.start - HEAD..body.start;
         changed[word.clone()].copy_from_slice(&list[word]);
@@ -195,7 +195,7 @@ pub(crate) fn keep_words(list: &[u8], changed: &mut [u8]) {
 }
 
 /// True if `other` has the words of `list` at the same positions.
-pub(crate) fn has_words(list: &[u8], other: &[u8]) -> bool {
+pub fn has_words(list: &[u8], other: &[u8]) -> bool {
     let mut words = bodies(list).map(|body| body.start - HEAD..body.start);
     words.all(|word| list[word.clone()] == other[word])
 }

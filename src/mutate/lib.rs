@@ -3,24 +3,23 @@
 //! No I/O and no clock; the random generator is a parameter, never global.
 
 pub mod buffer;
-pub mod depend;
 pub mod deterministic;
 pub mod dictionary;
-pub(crate) mod donors;
 pub mod foreign;
 pub mod havoc;
+pub mod length;
 pub mod lengths;
+pub mod messages;
+pub mod origin;
 mod reachable;
-pub(crate) mod records;
-pub(crate) mod repair;
-pub mod solve;
+pub mod records;
 pub mod splice;
 pub mod values;
 pub mod words;
 
 use rand_core::Rng as _;
 
-use crate::corpus::Origin;
+use crate::origin::Origin;
 
 /// Random generator of the whole fuzzer: fast, small, reproducible from one seed.
 pub type Rng = rand_xoshiro::Xoshiro256PlusPlus;
@@ -69,7 +68,7 @@ pub fn below(rng: &mut Rng, n: u32) -> u32 {
 
 /// Random index in `0..n` of a buffer shorter than 4 GiB.
 #[inline]
-fn index(rng: &mut Rng, n: usize) -> usize {
+pub fn index(rng: &mut Rng, n: usize) -> usize {
     below(rng, u32::try_from(n).unwrap_or(u32::MAX)) as usize
 }
 

@@ -2,7 +2,7 @@
 
 use std::ops::{Deref, DerefMut, Range};
 
-use crate::corpus::Length;
+use crate::length::Length;
 use crate::messages;
 
 /// An input with consistent [`Length`]s. A length is dropped when a change removes a part of the number, or when its
@@ -25,7 +25,7 @@ impl Buffer {
     }
 
     /// Replaces the contents with another input.
-    pub(crate) fn set(&mut self, input: &[u8], lengths: &[Length]) {
+    pub fn set(&mut self, input: &[u8], lengths: &[Length]) {
         self.bytes.clear();
         self.bytes.extend_from_slice(input);
         self.lengths.clear();
@@ -35,14 +35,14 @@ impl Buffer {
     }
 
     /// Moves the bytes to `other`, and keeps its former buffer for the next input.
-    pub(crate) fn hand_over(&mut self, other: &mut Vec<u8>) {
+    pub fn hand_over(&mut self, other: &mut Vec<u8>) {
         std::mem::swap(&mut self.bytes, other);
         self.lengths.clear();
     }
 
     /// The lengths that are still valid.
     #[must_use]
-    pub(crate) fn lengths(&self) -> &[Length] {
+    pub fn lengths(&self) -> &[Length] {
         &self.lengths
     }
 
@@ -52,13 +52,13 @@ impl Buffer {
     }
 
     /// Inserts `len` undefined bytes at `pos`. Parts that end at `pos` include them.
-    pub(crate) fn open_gap(&mut self, pos: usize, len: usize) {
+    pub fn open_gap(&mut self, pos: usize, len: usize) {
         self.open_gap_within(pos, len, usize::MAX);
     }
 
     /// Inserts `len` undefined bytes at `pos`. Parts that end at `pos` include them only if they begin at or before
     /// `within`.
-    pub(crate) fn open_gap_within(&mut self, pos: usize, len: usize, within: usize) {
+    pub fn open_gap_within(&mut self, pos: usize, len: usize, within: usize) {
         let Self { bytes, lengths, .. } = self;
         lengths.retain_mut(|length| length.grow(bytes, (pos, len), within));
         let old = bytes.len();
@@ -67,7 +67,7 @@ impl Buffer {
     }
 
     /// Removes `len` bytes at `pos`.
-    pub(crate) fn close_gap(&mut self, pos: usize, len: usize) {
+    pub fn close_gap(&mut self, pos: usize, len: usize) {
         let Self { bytes, lengths, .. } = self;
         lengths.retain_mut(|length| length.shrink(bytes, pos, len));
         bytes.copy_within(pos + len.., pos);
@@ -76,7 +76,7 @@ impl Buffer {
 
     /// Inserts a copy of `part` at `pos`; `within` is as for [`Self::open_gap_within`]. Lengths inside the copy are
     /// recorded as well.
-    pub(crate) fn insert_copy(&mut self, part: Range<usize>, pos: usize, within: usize) {
+    pub fn insert_copy(&mut self, part: Range<usize>, pos: usize, within: usize) {
         let len = part.len();
         if self.lengths.len() < MOST_LENGTHS {
             let room = MOST_LENGTHS - self.lengths.len();
@@ -110,7 +110,7 @@ impl Buffer {
     }
 
     /// Applies an arbitrary change. Drops all lengths if the number of bytes changes.
-    pub(crate) fn change<T>(&mut self, change: impl FnOnce(&mut Vec<u8>) -> T) -> T {
+    pub fn change<T>(&mut self, change: impl FnOnce(&mut Vec<u8>) -> T) -> T {
         let before = self.bytes.len();
         let result = change(&mut self.bytes);
         if self.bytes.len() != before {

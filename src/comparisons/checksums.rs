@@ -6,7 +6,8 @@ use std::collections::HashMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::comparison::{Comparison, ComparisonKind, ComparisonLog, Occurrences, Operand, Place};
+use crate::log::{Comparison, ComparisonKind, ComparisonLog, Operand};
+use crate::results::{Occurrences, Place};
 
 /// Minimum length of a field, bytes: shorter ones are found in every input.
 const SHORTEST: usize = 2;
@@ -23,7 +24,7 @@ const MOST_TRIED: u32 = 3;
 
 /// The field that a comparison checks, and its encoding in an input.
 #[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq, Serialize)]
-pub(crate) struct Field {
+pub struct Field {
     /// Index of the operand that is the field; the other operand is calculated.
     pub side: usize,
     pub encoding: Encoding,
@@ -32,7 +33,7 @@ pub(crate) struct Field {
 }
 
 #[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq, Serialize)]
-pub(crate) enum Encoding {
+pub enum Encoding {
     Little(usize),
     Big(usize),
     /// Memory, unchanged.
@@ -52,7 +53,7 @@ impl Field {
             Encoding::Little(len) | Encoding::Big(len) => (1..=8).contains(&len),
             Encoding::Bytes => true,
             Encoding::Digits { radix, width, .. } => {
-                RADICES.iter().any(|(known, _)| *known == radix) && width <= super::MAX_INPUT
+                RADICES.iter().any(|(known, _)| *known == radix) && width <= ffuzz_mutate::MAX_INPUT
             }
         };
         self.side < 2 && is_encoding
@@ -78,7 +79,7 @@ fn digits(value: u64, (radix, upper): (u32, bool), width: usize) -> String {
 impl Encoding {
     /// Encodes an operand as in the input. None if it does not fit.
     #[must_use]
-    pub(crate) fn write(self, operand: Operand<'_>) -> Option<Vec<u8>> {
+    pub fn write(self, operand: Operand<'_>) -> Option<Vec<u8>> {
         match (self, operand) {
             (Self::Bytes, Operand::Bytes(bytes)) => Some(bytes.to_vec()),
             (Self::Little(len) | Self::Big(len), Operand::Value(value)) => {
@@ -99,7 +100,7 @@ impl Encoding {
 
     /// Another value for a field, to test which operand follows it. None if the bytes do not have this encoding.
     #[must_use]
-    pub(crate) fn change(self, field: &[u8]) -> Option<Vec<u8>> {
+    pub fn change(self, field: &[u8]) -> Option<Vec<u8>> {
         let Self::Digits { radix, upper, .. } = self else {
             return Some(field.iter().map(|byte| !byte).collect());
         };
@@ -118,7 +119,7 @@ impl Encoding {
 
 /// A comparison with equal operands that may be a field and its calculated value.
 #[derive(Clone, Debug)]
-pub(crate) struct Suspect {
+pub struct Suspect {
     pub place: Place,
     /// Positions of the operand in the input.
     pub at: Vec<usize>,
@@ -129,7 +130,7 @@ pub(crate) struct Suspect {
 /// Known fields and failed attempts, by site.
 #[derive(Clone, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
 #[serde(default)]
-pub(crate) struct Repairs {
+pub struct Repairs {
     fields: HashMap<u32, Field>,
     tried: HashMap<u32, u32>,
 }
@@ -137,46 +138,46 @@ pub(crate) struct Repairs {
 impl Repairs {
     /// False for stored fields that no search can have found.
     #[must_use]
-    pub(crate) fn is_possible(&self) -> bool {
+    pub fn is_possible(&self) -> bool {
         self.fields.values().all(Field::is_possible)
     }
 
     #[must_use]
-    pub(crate) fn is_empty(&self) -> bool {
+    pub fn is_empty(&self) -> bool {
         self.fields.is_empty()
     }
 
     /// Number of sites with a field.
     #[must_use]
-    pub(crate) fn known(&self) -> u32 {
+    pub fn known(&self) -> u32 {
         u32::try_from(self.fields.len()).unwrap_or(u32::MAX)
     }
 
-    pub(crate) fn add(&mut self, site: u32, field: Field) {
+    pub fn add(&mut self, site: u32, field: Field) {
         self.fields.insert(site, field);
     }
 
     /// Counts an examination of a site without result.
-    pub(crate) fn failed(&mut self, site: u32) {
+    pub fn failed(&mut self, site: u32) {
         *self.tried.entry(site).or_default() += 1;
     }
 
     /// Minimum number of bytes that must affect the calculated value for the site to have a field. Only one after a
     /// failed examination: a text may be as short as its checksum, and a second time is no coincidence.
     #[must_use]
-    pub(crate) fn fewest_movers(&self, site: u32) -> usize {
+    pub fn fewest_movers(&self, site: u32) -> usize {
         if self.tried.contains_key(&site) { 1 } else { FEWEST_MOVERS }
     }
 
     /// True if the run reaches a site with a field.
     #[must_use]
-    pub(crate) fn concern(&self, log: ComparisonLog<'_>) -> bool {
+    pub fn concern(&self, log: ComparisonLog<'_>) -> bool {
         !self.is_empty() && log.iter().any(|seen| self.fields.contains_key(&seen.site))
     }
 
     /// Comparisons of a run that may have a field not found yet.
     #[must_use]
-    pub(crate) fn suspects(&self, log: ComparisonLog<'_>, input: &[u8]) -> Vec<Suspect> {
+    pub fn suspects(&self, log: ComparisonLog<'_>, input: &[u8]) -> Vec<Suspect> {
         let (mut suspects, mut occurrences) = (Vec::new(), Occurrences::default());
         for comparison in log.iter() {
             let place = occurrences.place(&comparison);
@@ -204,7 +205,7 @@ impl Repairs {
     }
 
     /// Writes the expected values from the log into the fields of the input. Returns true if that changes the input.
-    pub(crate) fn repair(&self, log: ComparisonLog<'_>, input: &mut [u8]) -> bool {
+    pub fn repair(&self, log: ComparisonLog<'_>, input: &mut [u8]) -> bool {
         let (mut from, mut is_changed) = (0, false);
         for comparison in log.iter() {
             let Some(field) = self.fields.get(&comparison.site) else { continue };
@@ -282,7 +283,7 @@ fn encodings(comparison: &Comparison<'_>) -> Vec<Encoding> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::comparison::OwnLog;
+    use crate::log::OwnLog;
     use proptest::prelude::*;
 
     #[test]

@@ -8,7 +8,7 @@
 use std::collections::HashSet;
 
 /// Maximum length of a word, bytes.
-pub(crate) const MAX_WORD: usize = 32;
+pub const MAX_WORD: usize = 32;
 /// Maximum number of words used: with more, each would hardly ever be drawn.
 pub const MAX_WORDS: usize = 4096;
 

@@ -3,7 +3,7 @@
 use super::super::dictionary::Token;
 use super::super::{reachable, values};
 use super::families::{ARITH_VARIANTS, Family};
-use crate::corpus::Step;
+use crate::origin::Step;
 
 /// Maximum number of tokens tried at one position. With more tokens, each position tries others (AFL uses each token
 /// with falling probability).

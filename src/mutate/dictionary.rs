@@ -8,13 +8,13 @@ use super::words::MAX_WORDS;
 use super::{Rng, index, values};
 
 /// Maximum length of a user token, bytes (AFL).
-pub(crate) const MAX_USER_TOKEN: usize = 128;
+pub const MAX_USER_TOKEN: usize = 128;
 /// Minimum length of a learned token, bytes: bit flips and arithmetic find shorter ones (AFL).
-pub(crate) const MIN_AUTO_TOKEN: usize = 3;
+pub const MIN_AUTO_TOKEN: usize = 3;
 /// Maximum length of a learned token, bytes (AFL).
-pub(crate) const MAX_AUTO_TOKEN: usize = 32;
+pub const MAX_AUTO_TOKEN: usize = 32;
 /// Maximum number of learned tokens: with more, each would hardly ever be drawn (AFL).
-pub(crate) const MAX_AUTO_TOKENS: usize = 4096;
+pub const MAX_AUTO_TOKENS: usize = 4096;
 
 /// One dictionary entry, 1 to 128 bytes.
 #[derive(Clone, Debug, Eq, Hash, PartialEq)]

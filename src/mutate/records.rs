@@ -4,7 +4,7 @@
 
 use std::ops::Range;
 
-use crate::corpus::Length;
+use crate::length::Length;
 
 /// Maximum number of records in one input, and maximum nesting.
 const MOST_RECORDS: usize = 256;
@@ -15,12 +15,12 @@ const HEADS: [usize; 3] = [0, 4, 1];
 
 /// A guessed record.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(crate) struct Record {
-    pub(crate) length: Length,
+pub struct Record {
+    pub length: Length,
     /// Index of the enclosing record.
-    pub(crate) parent: Option<usize>,
+    pub parent: Option<usize>,
     /// True if it contains no other record.
-    pub(crate) is_leaf: bool,
+    pub is_leaf: bool,
 }
 
 /// Encoding of a record's length.
@@ -105,7 +105,7 @@ impl Shape {
 
 /// Guesses the records of the input, at most once for each shape. Each guess has at least two records.
 #[must_use]
-pub(crate) fn guesses(input: &[u8]) -> Vec<Vec<Record>> {
+pub fn guesses(input: &[u8]) -> Vec<Vec<Record>> {
     let guess = |shape: &Shape| {
         (0..=LONGEST_HEAD.min(input.len())).find_map(|head| {
             let mut records = Vec::new();
