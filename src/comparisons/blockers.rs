@@ -64,7 +64,7 @@ enum Own {
 
 impl Blockers {
     /// Adds the comparisons of one run. `input` is the number of the input, `bytes` its content.
-    pub fn add(&mut self, (input, bytes): (usize, &[u8]), log: ComparisonLog<'_>) {
+    pub fn add(&mut self, input: usize, bytes: &[u8], log: ComparisonLog<'_>) {
         let mut last = None;
         for comparison in log.iter() {
             let is_constant = comparison.constant == [true; 2];
@@ -309,7 +309,7 @@ mod tests {
             if input > 1 {
                 log.add_integers(6, ComparisonKind::Equal, 4, value, 0xff);
             }
-            blockers.add((input, b""), log.view());
+            blockers.add(input, b"", log.view());
         }
         assert_eq!(blockers.sites(), 6);
         let mut counted = blockers.clone();

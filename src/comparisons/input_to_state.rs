@@ -60,9 +60,16 @@ impl Edit {
         out.extend_from_slice(&input[self.at + self.removed..]);
     }
 
-    /// Writes the input with the new bytes inserted before the bytes that they would replace.
-    pub fn insert(&self, input: &[u8], out: &mut Vec<u8>) {
-        Self { removed: 0, ..self.clone() }.apply(input, out);
+    /// The changed input.
+    pub(crate) fn applied(&self, input: &[u8]) -> Vec<u8> {
+        let mut out = Vec::new();
+        self.apply(input, &mut out);
+        out
+    }
+
+    /// The input with the new bytes inserted before the bytes that they would replace.
+    pub(crate) fn inserted_into(&self, input: &[u8]) -> Vec<u8> {
+        Self { removed: 0, ..self.clone() }.applied(input)
     }
 }
 

@@ -8,6 +8,8 @@
 //! | `solvers` | inputs for operands that are calculated from it |
 //! | `checksums` | fields of the input that must equal a calculated value |
 //! | `lengths` | edits with updated length fields |
+//! | `work` | the runs that all this takes, on one input after another |
+//! | `sites` | sites that no run passes, and the seeds that reach them |
 
 pub mod blockers;
 pub mod checksums;
@@ -15,5 +17,19 @@ pub mod input_to_state;
 pub mod lengths;
 pub mod log;
 pub mod results;
-pub mod solvers;
+pub mod sites;
+mod solvers;
 mod text;
+pub mod work;
+
+use std::ops::RangeInclusive;
+
+/// What inputs may be.
+#[derive(Clone, Debug)]
+pub struct InputRules {
+    pub lengths: RangeInclusive<usize>,
+    /// Inputs are lists of messages.
+    pub messages: bool,
+    /// See [`ComparisonLog::is_partial`](log::ComparisonLog::is_partial).
+    pub is_partial: bool,
+}

@@ -180,10 +180,12 @@ impl<'a> ComparisonLog<'a> {
         self.is_partial
     }
 
-    #[must_use]
-    pub fn own_copy(&self) -> OwnLog {
-        let (entries, arena) = (self.entries.to_vec(), self.arena.to_vec());
-        OwnLog { entries, arena, is_cut: self.is_cut, is_partial: self.is_partial }
+    /// Copies the log into one that outlives the run.
+    pub fn copy_to(&self, own: &mut OwnLog) {
+        own.clear();
+        own.entries.extend_from_slice(self.entries);
+        own.arena.extend_from_slice(self.arena);
+        (own.is_cut, own.is_partial) = (self.is_cut, self.is_partial);
     }
 
     /// Hash of the sites and results in order, without the operands. Two runs with the same hash have taken the same

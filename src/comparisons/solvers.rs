@@ -13,14 +13,15 @@ use std::collections::hash_map::Entry;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::ops::{ControlFlow, Range};
 
+use crate::InputRules;
 use crate::log::ComparisonKind;
 use crate::results::Place;
 use ffuzz_mutate::messages;
 
 /// Maximum runs for one operand, see [`solve`].
-pub const MOST_ATTEMPTS: usize = 3000;
+pub(crate) const MOST_ATTEMPTS: usize = 3000;
 /// Number of bytes of memory that are solved as one number.
-pub const WINDOW: usize = 4;
+pub(crate) const WINDOW: usize = 4;
 /// Maximum length of a number field, bytes.
 const WIDEST: usize = 8;
 /// Number of bytes that are tried alone for an operand that depends on many.
@@ -40,41 +41,40 @@ const LARGEST_GROWTH: usize = 1 << 16;
 
 /// The value of an operand after one byte of the input was changed.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub struct Change {
-    pub at: usize,
-    pub byte: u8,
-    pub value: u64,
+pub(crate) struct Change {
+    pub(crate) at: usize,
+    pub(crate) byte: u8,
+    pub(crate) value: u64,
 }
 
 /// One operand of a comparison, and how it depends on the input.
 #[derive(Clone, Debug)]
-pub struct Dependent {
-    pub place: Place,
+pub(crate) struct Dependent {
+    pub(crate) place: Place,
     /// Offset of the operand, if it is a part of memory or text.
-    pub part: Option<usize>,
-    pub kind: ComparisonKind,
+    pub(crate) part: Option<usize>,
+    pub(crate) kind: ComparisonKind,
     /// Size of the operand, 1 to 8 bytes.
-    pub bytes: usize,
+    pub(crate) bytes: usize,
     /// Index of the operand, 0 or 1.
-    pub side: usize,
+    pub(crate) side: usize,
     /// Both operands in the run of the input.
-    pub operands: [u64; 2],
+    pub(crate) operands: [u64; 2],
     /// Effects of changed bytes on the operand.
-    pub changes: Vec<Change>,
+    pub(crate) changes: Vec<Change>,
     /// How the operand depends on the length of the input, or of a part of it.
-    pub growth: Option<Growth>,
+    pub(crate) growth: Option<Growth>,
 }
 
 /// The value of an operand after one byte was inserted.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub struct Growth {
-    pub at: usize,
-    pub value: u64,
+pub(crate) struct Growth {
+    pub(crate) at: usize,
+    pub(crate) value: u64,
 }
 
 /// Runs inputs for the solvers.
-#[expect(async_fn_in_trait, reason = "the search has one thread")]
-pub trait Attempts {
+pub(crate) trait Attempts {
     /// Runs an input. Returns both operands of the comparison, if the run reaches it, or a break if the comparison
     /// has flipped or the time is over. `op`: how the input was made.
     async fn run(&mut self, input: &[u8], op: &'static str) -> ControlFlow<(), Option<[u64; 2]>>;
@@ -165,7 +165,7 @@ impl Window {
 impl Dependent {
     /// The bytes that affect the operand, ascending.
     #[must_use]
-    pub fn movers(&self) -> Vec<usize> {
+    pub(crate) fn movers(&self) -> Vec<usize> {
         let mut movers: Vec<usize> = self.changes.iter().map(|change| change.at).collect();
         movers.sort_unstable();
         movers.dedup();
@@ -174,7 +174,7 @@ impl Dependent {
 
     /// Converts a number to a part of memory that starts at the first differing byte: compilers compare up to eight
     /// bytes of memory or text as one number.
-    pub fn into_memory(self) -> Self {
+    pub(crate) fn into_memory(self) -> Self {
         let [a, b] = self.operands.map(u64::to_le_bytes);
         let from = a.iter().zip(&b).take_while(|(a, b)| a == b).count();
         let part = |value: u64| window(&value.to_le_bytes(), from);
@@ -188,7 +188,7 @@ impl Dependent {
 
     /// True for an eight-byte number that looks like memory: several of its bytes depend on different bytes of the
     /// input.
-    pub fn is_like_memory(&self) -> bool {
+    pub(crate) fn is_like_memory(&self) -> bool {
         let before = self.value();
         let mut lowest: Vec<u32> = self
             .changes
@@ -200,7 +200,7 @@ impl Dependent {
         self.may_be_memory() && lowest.len() >= WINDOW && self.movers().len() > WIDEST
     }
 
-    pub fn may_be_memory(&self) -> bool {
+    pub(crate) fn may_be_memory(&self) -> bool {
         self.kind == ComparisonKind::Equal && self.bytes == 8 && self.part.is_none()
     }
 
@@ -289,19 +289,19 @@ impl Dependent {
 
 /// Tries to flip the comparison: to make the operand equal to the other one, or to change their order. Runs the most
 /// promising attempts first, until one breaks.
-pub async fn solve(
+pub(crate) async fn solve(
     input: &[u8],
     dependent: &Dependent,
-    (max_len, has_messages): (usize, bool),
+    rules: &InputRules,
     attempts: &mut impl Attempts,
 ) -> ControlFlow<()> {
     let run = &mut Once { attempts, known: HashMap::new() };
-    change_length(input, dependent, (max_len, has_messages), run).await?;
+    change_length(input, dependent, rules, run).await?;
     let movers = dependent.movers();
     if movers.is_empty() {
         return ControlFlow::Continue(());
     }
-    write_digits(input, dependent, (&movers, has_messages), run).await?;
+    write_digits(input, dependent, &movers, rules, run).await?;
     let windows = windows(input.len(), &movers);
     for window in &windows {
         invert(input, dependent, *window, run).await?;
@@ -309,7 +309,7 @@ pub async fn solve(
     for window in &windows {
         bisect(input, dependent, *window, run).await?;
     }
-    write_numbers(input, dependent, (&movers, has_messages), run).await?;
+    write_numbers(input, dependent, &movers, rules, run).await?;
     if movers.len() <= MOST_DESCENDED && (movers.len() == 1 || dependent.has_direction()) {
         // An operand that depends on many bytes is more likely a sum than a number.
         let metrics = match movers.len() > WIDEST {
@@ -326,7 +326,7 @@ pub async fn solve(
 /// The input with `by` more bytes at `at` (repeats of the byte before it; at the end, of the whole input), or with
 /// `-by` fewer bytes before it. None if that is not possible.
 #[must_use]
-pub fn resized(input: &[u8], at: usize, by: i128, has_messages: bool) -> Option<Vec<u8>> {
+pub(crate) fn resized(input: &[u8], at: usize, by: i128, has_messages: bool) -> Option<Vec<u8>> {
     let count = usize::try_from(by.unsigned_abs()).ok().filter(|count| *count <= LARGEST_GROWTH)?;
     let (before, after) = input.split_at_checked(at)?;
     if by < 0 {
@@ -357,7 +357,7 @@ fn replaced(
 async fn change_length(
     input: &[u8],
     dependent: &Dependent,
-    (max_len, has_messages): (usize, bool),
+    rules: &InputRules,
     run: &mut impl Attempts,
 ) -> ControlFlow<()> {
     let Some(Growth { at, value }) = dependent.growth else { return ControlFlow::Continue(()) };
@@ -367,8 +367,8 @@ async fn change_length(
         if slope == 0 || difference % slope != 0 {
             continue;
         }
-        let bytes = resized(input, at, difference / slope, has_messages);
-        if let Some(bytes) = bytes.filter(|bytes| bytes.len() <= max_len) {
+        let bytes = resized(input, at, difference / slope, rules.messages);
+        if let Some(bytes) = bytes.filter(|bytes| bytes.len() <= *rules.lengths.end()) {
             run.run(&bytes, "length").await?;
         }
     }
@@ -379,7 +379,8 @@ async fn change_length(
 async fn write_digits(
     input: &[u8],
     dependent: &Dependent,
-    (movers, has_messages): (&[usize], bool),
+    movers: &[usize],
+    rules: &InputRules,
     run: &mut impl Attempts,
 ) -> ControlFlow<()> {
     let (at, all) = (movers[0], mask(dependent.bytes));
@@ -431,7 +432,7 @@ async fn write_digits(
                 ([text, b" "].concat(), end + 1),
             ] {
                 let end = end.min(input.len());
-                if let Some(bytes) = replaced(input, at..end, &text, has_messages) {
+                if let Some(bytes) = replaced(input, at..end, &text, rules.messages) {
                     run.run(&bytes, "digits").await?;
                 }
             }
@@ -454,7 +455,8 @@ struct Number {
 async fn write_numbers(
     input: &[u8],
     dependent: &Dependent,
-    (movers, has_messages): (&[usize], bool),
+    movers: &[usize],
+    rules: &InputRules,
     run: &mut impl Attempts,
 ) -> ControlFlow<()> {
     let all = mask(dependent.bytes);
@@ -477,7 +479,8 @@ async fn write_numbers(
         let mut bytes = input.to_vec();
         for (Number { at, len, .. }, value) in written {
             let text = format!("{value:0len$}");
-            let Some(next) = replaced(&bytes, *at..at + len, text.as_bytes(), has_messages) else {
+            let Some(next) = replaced(&bytes, *at..at + len, text.as_bytes(), rules.messages)
+            else {
                 return ControlFlow::Continue(());
             };
             bytes = next;
@@ -625,7 +628,7 @@ async fn invert(
         .collect();
     let (number, value) = (window.of(input), dependent.value());
     let mut tried = Vec::new();
-    let linear = slope((number, value), &changes, mask(dependent.bytes));
+    let linear = slope(number, value, &changes, mask(dependent.bytes));
     for target in dependent.targets() {
         let solved = linear.and_then(|slope| {
             let step = divide(target.wrapping_sub(value), slope, mask(dependent.bytes))?;
@@ -639,7 +642,7 @@ async fn invert(
     tried.extend(
         linear
             .filter(|_| is_below)
-            .map(|slope| wrapping((number, value), slope, mask(dependent.bytes))),
+            .map(|slope| wrapping(number, value, slope, mask(dependent.bytes))),
     );
     for (index, wanted) in tried.iter().enumerate() {
         if *wanted <= window.largest() && !tried[..index].contains(wanted) {
@@ -651,7 +654,7 @@ async fn invert(
 
 /// The first number at which the value wraps around to 0 and is smallest: compilers merge two comparisons into one
 /// (unsigned `number - 5 < 10` checks a range).
-fn wrapping((number, value): (u64, u64), slope: u64, mask: u64) -> u64 {
+fn wrapping(number: u64, value: u64, slope: u64, mask: u64) -> u64 {
     let at_zero = value.wrapping_sub(slope.wrapping_mul(number)) & mask;
     let is_falling = slope > mask / 2;
     if is_falling {
@@ -663,7 +666,7 @@ fn wrapping((number, value): (u64, u64), slope: u64, mask: u64) -> u64 {
 
 /// The factor between changes of the number and of the value, modulo the width of the value. None unless all changes
 /// agree.
-fn slope((number, value): (u64, u64), changes: &[(u64, u64)], mask: u64) -> Option<u64> {
+fn slope(number: u64, value: u64, changes: &[(u64, u64)], mask: u64) -> Option<u64> {
     let steps = changes
         .iter()
         .map(|(other, moved)| (other.wrapping_sub(number), moved.wrapping_sub(value) & mask));
@@ -754,7 +757,7 @@ async fn descend(
         let before = least;
         for at in &order {
             let mut kept = best[*at];
-            for byte in values(dependent, (*at, kept), operands, order.len() <= FEW) {
+            for byte in values(dependent, *at, kept, operands, order.len() <= FEW) {
                 best[*at] = byte;
                 let seen = run.run(&best, "descent").await?;
                 let distance = seen.map_or(u128::MAX, |seen| dependent.distance(metric, seen));
@@ -773,7 +776,7 @@ async fn descend(
 
 /// Values of a byte that a descent tries: those that would be right if the operand were linear in the byte, then all
 /// values (`all`) or all flips of one bit.
-fn values(dependent: &Dependent, (at, now): (usize, u8), operands: [u64; 2], all: bool) -> Vec<u8> {
+fn values(dependent: &Dependent, at: usize, now: u8, operands: [u64; 2], all: bool) -> Vec<u8> {
     let [value, other] = [operands[dependent.side], operands[1 - dependent.side]];
     let difference = dependent.difference(value, dependent.goal(other));
     let mut values = Vec::new();
@@ -794,7 +797,7 @@ fn values(dependent: &Dependent, (at, now): (usize, u8), operands: [u64; 2], all
 }
 
 /// Reads [`WINDOW`] bytes of memory at `from` as a big-endian number; missing bytes are 0.
-pub fn window(memory: &[u8], from: usize) -> u64 {
+pub(crate) fn window(memory: &[u8], from: usize) -> u64 {
     let bytes = (from..from + WINDOW).map(|at| memory.get(at).copied().unwrap_or(0));
     bytes.fold(0, |number, byte| number << 8 | u64::from(byte))
 }
@@ -875,7 +878,8 @@ mod tests {
         let flips = |seen| result(seen) != result(start);
         let mut attempts = Counted { count: 0, solved: false, operands, flips };
         {
-            let solving = pin!(solve(input, &dependent, (1 << 20, false), &mut attempts));
+            let rules = InputRules { lengths: 0..=1 << 20, messages: false, is_partial: false };
+            let solving = pin!(solve(input, &dependent, &rules, &mut attempts));
             let end = solving.poll(&mut Context::from_waker(Waker::noop()));
             assert!(end.is_ready(), "no run waits for anything");
         }

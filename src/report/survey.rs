@@ -220,7 +220,7 @@ impl Survey {
             }
             inputs::read(&self.files[number], &mut input)?;
             let run = target.observe_logged(&input)?;
-            self.blockers.add((number, &input), run.comparisons);
+            self.blockers.add(number, &input, run.comparisons);
             self.logged.insert(number);
         }
         Ok(self.logged.len())

@@ -143,7 +143,7 @@ impl<H: Host> Stages<H> {
     pub fn new() -> Self {
         let list: Vec<Box<dyn Stage<H>>> = vec![
             Box::new(trim::Trimming),
-            Box::<comparisons::Comparisons<H>>::default(),
+            Box::<comparisons::Comparisons>::default(),
             Box::<lengths::Lengths>::default(),
             Box::<deterministic::DeterministicSteps>::default(),
             Box::new(custom::Custom),

@@ -1,40 +1,29 @@
 //! Comparisons: for each favored seed of a target that logs, the stage tries to flip the comparisons of the seed's
-//! run. If an operand is a copy of bytes of the seed, the other operand replaces them (copies.rs). If that flips
-//! nothing, runs show which bytes decide the open comparisons, and how (probe.rs).
+//! run. Which inputs to run is decided by [`ffuzz_comparisons::work`]; this module decides when, and runs them.
 
-pub(super) mod ask;
-mod copies;
-mod probe;
-mod restore;
+mod edits;
+pub(super) mod runs;
 mod short;
-mod sites;
 
 use std::cmp::Reverse;
-use std::collections::VecDeque;
-use std::rc::Rc;
 use std::time::Duration;
 
+use rand_core::{Rng as _, SeedableRng as _};
 use serde_json::Value;
 
-use self::ask::{Ask, Work};
+use self::runs::{carry_out, lend, logged};
 use self::short::ShortRounds;
-use super::repair::run_logged;
 use super::share::Stop;
 use super::{Kept, Stage, StageEnd, Turn};
-use crate::corpus::{BySeed, Origin, Seed, SeedId, Step};
-use crate::executor::ExitKind;
-use crate::feedback::Verdict;
+use crate::corpus::{BySeed, Seed, SeedId};
 use crate::fuzzer::Fuzzer;
-use crate::fuzzer::admit::Crash;
-use crate::fuzzer::door::{Discovery, Door, Host, Part, Run};
-use crate::messages;
+use crate::fuzzer::door::{Door, Host, Part};
+use crate::mutate::Rng;
 use crate::mutate::foreign::ForeignMutators;
-use crate::mutate::{Candidate, below};
-use crate::runner::SLOWER;
 use crate::schedule::Budget;
 use crate::schedule::ledger::{Effort, Purpose, SLICE};
-use ffuzz_comparisons::log::{ComparisonKind, ComparisonLog, OwnLog};
-use ffuzz_comparisons::results::{Missing, Place, SiteCounts};
+use ffuzz_comparisons::InputRules;
+use ffuzz_comparisons::work::{Inputs, SeedInput, Work, work_on};
 
 /// Factor by which the budget of a seed grows with each round. The first round has the budget of a turn, which is
 /// milliseconds on a fast target and enough for most seeds. A round ends after its current input.
@@ -45,9 +34,7 @@ const COMPARED: u32 = u32::MAX;
 /// Work on all favored seeds starts over when at least this much time is left, and at least half of the share; or a
 /// slice of runs, if time does not count.
 const AGAIN: Duration = Duration::from_millis(250);
-/// Maximum bytes of inputs kept for the next round of a seed, and of seeds with such inputs. Other rounds start over
-/// with the seed.
-const LARGEST_CUT: usize = 1 << 16;
+/// Maximum number of seeds whose inputs are kept for their next round. Other rounds start over with the seed.
 const MOST_CUT: usize = 512;
 /// Share of long rounds in the stage's time while there is work for short rounds.
 const LONG_PART: f64 = 0.25;
@@ -58,26 +45,16 @@ const SHORT_SLICE: Effort = Effort { runs: 2000, time: Duration::from_millis(100
 /// Minimum number of runs in a slice. A run with the log often needs a new process, and the first run of a slice
 /// shows nothing.
 const SLICE_RUNS: u32 = 8;
-/// Maximum number of inputs in a round, for copies and for the probe.
-const MOST_INPUTS: usize = 64;
-/// An attempt that no longer reaches its comparison is repeated with a longer input: it may have changed a length or
-/// an offset. Maximum number of such repeats for one input or comparison, and the bytes added.
-const MOST_EXTENSIONS: usize = 64;
-const EXTENSION: usize = 64;
-/// Maximum number of inputs in a round that are tried with more bytes at their end if nothing flips: the program may
-/// read a field there.
-const MOST_LENGTHENED: usize = 2;
-/// Maximum time to repeat the inputs before a crash.
-const LONGEST_REPLAY: Duration = Duration::from_secs(2);
 
-pub(super) struct Comparisons<H: Host> {
+#[derive(Default)]
+pub(super) struct Comparisons {
     short: ShortRounds,
     /// Effort of all long rounds.
     long: Effort,
     /// Number of long rounds of each seed, or [`COMPARED`].
     rounds: BySeed<u32>,
     /// The paused round, continued before another seed starts. Only one, because logs are large.
-    paused: Option<Round<H>>,
+    paused: Option<Round>,
     /// Inputs left over from rounds that reached their limit.
     cut: BySeed<Inputs>,
     /// Number of the choice of favored seeds for which no seed is left.
@@ -87,28 +64,14 @@ pub(super) struct Comparisons<H: Host> {
 }
 
 /// A round of a seed.
-struct Round<H: Host> {
+struct Round {
     id: SeedId,
     /// Effort in earlier slices.
     spent: Effort,
-    work: Work<H, Inputs>,
+    work: Work<Inputs>,
 }
 
-impl<H: Host> Default for Comparisons<H> {
-    fn default() -> Self {
-        Self {
-            short: ShortRounds::default(),
-            long: Effort::ZERO,
-            rounds: BySeed::new(),
-            paused: None,
-            cut: BySeed::new(),
-            idle_since: None,
-            is_foreign: false,
-        }
-    }
-}
-
-impl<H: Host> Stage<H> for Comparisons<H> {
+impl<H: Host> Stage<H> for Comparisons {
     fn name(&self) -> &'static str {
         "comparisons"
     }
@@ -175,22 +138,22 @@ enum Short {
     NoneLeft,
 }
 
-impl<H: Host> Comparisons<H> {
+impl Comparisons {
     /// True if short rounds have work. Never with logs that omit equal integers: they do not show that a site was
     /// passed.
-    fn has_short_work(&self, fuzzer: &Fuzzer<H::Mutators>) -> bool {
+    fn has_short_work<M: ForeignMutators>(&self, fuzzer: &Fuzzer<M>) -> bool {
         !fuzzer.has_partial_log() && self.short.has_work()
     }
 
     /// True if a short round comes next: long rounds have used up [`LONG_PART`] of the stage's time.
-    fn is_short_due(&self, door: &Door<'_, H>) -> bool {
+    fn is_short_due<H: Host>(&self, door: &Door<'_, H>) -> bool {
         let counts_time = door.fuzzer().counts_time();
         let [long, all] = [self.long, used(door)].map(|effort| effort.amount(counts_time));
         let is_long_due = long < all * LONG_PART;
         self.has_short_work(door.fuzzer()) && !is_long_due
     }
 
-    fn run_short(&mut self, turn: &mut Turn<'_, H>) -> Result<Short, H::Error> {
+    fn run_short<H: Host>(&mut self, turn: &mut Turn<'_, H>) -> Result<Short, H::Error> {
         let (begin, mut scans) = (turn.door.taken(), 0);
         loop {
             if scans < SCANS && self.short.scan_next(turn)? {
@@ -216,7 +179,7 @@ impl<H: Host> Comparisons<H> {
     }
 
     /// Runs one slice of a long round.
-    fn run_long(&mut self, turn: &mut Turn<'_, H>) -> Result<StageEnd, H::Error> {
+    fn run_long<H: Host>(&mut self, turn: &mut Turn<'_, H>) -> Result<StageEnd, H::Error> {
         let fuzzer = turn.door.fuzzer_mut();
         let paused = self.paused.take().filter(|round| !fuzzer.corpus[round.id].disabled);
         let Some(mut round) = paused.or_else(|| self.next_round(fuzzer)) else {
@@ -238,10 +201,10 @@ impl<H: Host> Comparisons<H> {
         let turn = &mut turn.of(id);
         let end = turn.timed(Part::Comparisons, |turn| {
             if let Some(input) = round.work.paused_at() {
-                // Warm up the process, see `settled`.
-                logged(turn, origin(id, "copy"), &mut input.to_vec(), |_| ())?;
+                // Warm up the process: its first run may take another path.
+                logged(turn, input, "copy")?;
             }
-            round.work.go_on(turn, limit)
+            round.go_on(turn, limit)
         });
         turn.door.close(Purpose::Comparisons);
         match end {
@@ -265,13 +228,13 @@ impl<H: Host> Comparisons<H> {
         self.idle_since == Some(fuzzer.scheduler.choices())
     }
 
-    fn next_round<M>(&mut self, fuzzer: &Fuzzer<M>) -> Option<Round<H>> {
+    fn next_round<M: ForeignMutators>(&mut self, fuzzer: &mut Fuzzer<M>) -> Option<Round> {
         let id = self.next_seed(fuzzer)?;
-        let inputs = self.cut.remove(&id).unwrap_or_else(|| Inputs {
-            fresh: vec![fuzzer.corpus[id].data.to_vec()],
-            unprobed: VecDeque::new(),
-        });
-        let work = Work::new(|ask| solve(ask, inputs));
+        let data = &fuzzer.corpus[id].data;
+        let inputs = self.cut.remove(&id).unwrap_or_else(|| Inputs::of(data));
+        let seed = SeedInput { number: id.index(), bytes: data.as_ref().into() };
+        let rng = Rng::seed_from_u64(fuzzer.rng.next_u64());
+        let work = work_on(seed, inputs, input_rules(fuzzer), rng);
         Some(Round { id, spent: Effort::default(), work })
     }
 
@@ -287,11 +250,49 @@ impl<H: Host> Comparisons<H> {
         open.filter(|(rounds, ..)| *rounds < COMPARED).min().map(|(.., id)| id)
     }
 
-    fn begin_again(&mut self, turn: &mut Turn<'_, H>) {
+    fn begin_again<H: Host>(&mut self, turn: &mut Turn<'_, H>) {
         self.idle_since = None;
         turn.shared.logs.results.forget_failures();
         self.short.begin_again();
         self.rounds.retain(|_, rounds| *rounds != COMPARED);
+    }
+}
+
+/// What the work may make.
+fn input_rules<M: ForeignMutators>(fuzzer: &Fuzzer<M>) -> InputRules {
+    let mutation = &fuzzer.mutation;
+    InputRules {
+        lengths: mutation.min_len..=mutation.max_len,
+        messages: mutation.messages,
+        is_partial: fuzzer.has_partial_log(),
+    }
+}
+
+impl Round {
+    /// Carries out orders of the work until it is done, or until the time is over. The work must not go on after an
+    /// error of the search.
+    fn go_on<H: Host>(
+        &mut self,
+        turn: &mut Turn<'_, H>,
+        limit: Limit,
+    ) -> Result<Inputs, Stop<H::Error>> {
+        let Self { work, .. } = self;
+        work.set_seed(&turn.door.fuzzer().corpus[turn.id].data);
+        loop {
+            if work.is_waiting() {
+                limit.check(turn)?;
+            }
+            if let Some(order) = work.take_order()
+                && let Some(rest) = carry_out(turn, order, limit.budget)?
+            {
+                work.put_back(rest);
+                continue;
+            }
+            let is_over = limit.is_reached(turn);
+            if let Some(left) = lend(turn, |lent| work.go_on(lent, is_over)) {
+                return Ok(left);
+            }
+        }
     }
 }
 
@@ -317,31 +318,6 @@ fn used<H: Host>(door: &Door<'_, H>) -> Effort {
 pub(super) fn are_solved<M: ForeignMutators>(fuzzer: &Fuzzer<M>) -> bool {
     let is_possible = !fuzzer.foreign_only && !fuzzer.mutators.touch_runs();
     is_possible && fuzzer.mutation.solves_comparisons && fuzzer.logs_comparisons()
-}
-
-/// The current input and the log of its run.
-#[derive(Debug)]
-struct Base {
-    input: Rc<[u8]>,
-    /// The input with other bytes where they decide nothing, see [`Logged`](ffuzz_comparisons::input_to_state::Logged).
-    colored: Rc<[u8]>,
-    counts: SiteCounts,
-    log: OwnLog,
-}
-
-impl Base {
-    fn of(input: &Rc<[u8]>, colored: Rc<[u8]>, log: OwnLog) -> Self {
-        Self { input: input.clone(), colored, counts: SiteCounts::of(log.view()), log }
-    }
-
-    /// Applies the changes of `changed` to the colored input. Returns `changed` itself if its length differs.
-    fn colored_like(&self, changed: &[u8]) -> Vec<u8> {
-        if changed.len() != self.input.len() {
-            return changed.to_vec();
-        }
-        let bytes = changed.iter().zip(&*self.input).zip(&*self.colored);
-        bytes.map(|((new, old), colored)| if new == old { *colored } else { *new }).collect()
-    }
 }
 
 /// Decides when the work on a seed ends, see [`Budget::longest`], and when it pauses.
@@ -373,239 +349,19 @@ impl Limit {
     }
 }
 
-/// Inputs of one seed still to be solved.
-#[derive(Debug)]
-struct Inputs {
-    /// Inputs whose copies are tried next, the last one first.
-    fresh: Vec<Vec<u8>>,
-    unprobed: VecDeque<Unprobed>,
-}
-
-/// An input whose copies were tried and that is to be probed.
-#[derive(Debug)]
-struct Unprobed {
-    input: Rc<[u8]>,
-    /// See [`Base`].
-    colored: Rc<[u8]>,
-}
-
-impl Inputs {
-    /// True if the inputs can be kept until the next round.
-    fn are_small(&self) -> bool {
-        let fresh = self.fresh.iter().map(Vec::len);
-        let unprobed = self.unprobed.iter().map(|one| one.input.len() * 2);
-        (1..=LARGEST_CUT).contains(&fresh.chain(unprobed).sum())
-    }
-}
-
-/// Solves a seed and the inputs that flipped something, the newest first: behind a comparison comes another one.
-/// Probes cost more and come after all copies. Returns the inputs that are left.
-async fn solve<H: Host>(ask: Ask<H>, mut inputs: Inputs) -> Inputs {
-    let mut lengthened = 0;
-    for _ in 0..MOST_INPUTS {
-        let flipping = if let Some(input) = inputs.fresh.pop() {
-            let of: Rc<[u8]> = Rc::from(&*input);
-            ask.begin(Rc::clone(&of));
-            let (flipping, colored) = copies::flip(&ask, &of).await;
-            let tried = Unprobed { input: of, colored };
-            if ask.is_over() {
-                inputs.fresh.push(input);
-            } else if flipping.is_empty() {
-                inputs.unprobed.push_back(tried);
-            } else {
-                // The inputs that flipped it are probed first.
-                inputs.unprobed.push_front(tried);
-            }
-            flipping
-        } else if let Some(unprobed) = inputs.unprobed.pop_back() {
-            ask.begin(Rc::clone(&unprobed.input));
-            let flipping = probe::flip(&ask, &unprobed).await;
-            if ask.is_over() {
-                inputs.unprobed.push_back(unprobed);
-            } else if flipping.is_empty() && lengthened < MOST_LENGTHENED {
-                lengthened += 1;
-                let longer = ask.order(move |turn| {
-                    let mut input = unprobed.input.to_vec();
-                    extend(turn, &mut input);
-                    logged(turn, origin(turn.id, "length"), &mut input, |_| ())?;
-                    Ok(input)
-                });
-                inputs.fresh.push(longer.await);
-            }
-            flipping
-        } else {
-            break;
-        };
-        // The first flipped input comes next: most remains behind it.
-        inputs.fresh.extend(flipping.into_iter().rev());
-        if ask.is_over() {
-            break;
-        }
-    }
-    inputs
-}
-
-/// Adds random letters at the end, so that repair can locate a field that is read from there, see [`run_logged`].
-fn extend<H: Host>(turn: &mut Turn<'_, H>, bytes: &mut Vec<u8>) {
-    let fuzzer = turn.door.fuzzer_mut();
-    let count = EXTENSION.min(fuzzer.mutation.max_len.saturating_sub(bytes.len()));
-    let more: Vec<u8> = (0..count).map(|_| b'a' + below(&mut fuzzer.rng, 26) as u8).collect();
-    add_at_end(fuzzer.mutation.messages, bytes, &more);
-}
-
-/// Adds bytes at the end of an input: to its last message if it is a list of them.
-pub(super) fn add_at_end(has_messages: bool, bytes: &mut Vec<u8>, more: &[u8]) {
-    let mut longer = Vec::new();
-    match has_messages && messages::edit(bytes, (bytes.len(), 0), more, &mut longer) {
-        true => *bytes = longer,
-        false => bytes.extend_from_slice(more),
-    }
-}
-
-/// The origin of an input that a solver made from the seed.
-pub(super) fn origin(id: SeedId, op: &'static str) -> Origin {
-    Origin { parent: id, other: None, step: Step::Stacked { op, count: 1 }, by: 0 }
-}
-
-/// Whether a comparison missing in the log of the changed input is now equal, for logs that omit equal integers. If
-/// the log is ambiguous, a usual run decides: it must make a seed.
-fn comes_equal<H: Host>(
-    turn: &mut Turn<'_, H>,
-    (input, base): (&[u8], &SiteCounts),
-    (place, kind): (Place, ComparisonKind),
-    (log, bytes, origin): (ComparisonLog<'_>, &[u8], Origin),
-) -> Result<bool, H::Error> {
-    let missing = base.missing(&SiteCounts::of(log), place.site);
-    let is_flipped = match missing {
-        Missing::Not => false,
-        Missing::Equal => true,
-        Missing::EqualOrUnreached | Missing::Unknown => {
-            let seeds = turn.door.fuzzer().corpus.next_id();
-            try_out(turn, Candidate { bytes: bytes.to_vec(), origin })?;
-            turn.door.fuzzer().corpus.next_id() != seeds
-        }
-    };
-    if is_flipped && missing != Missing::Unknown {
-        turn.shared.logs.results.learn_equal(place, kind, input);
-    }
-    Ok(is_flipped)
-}
-
-/// Log of the second of two runs: the first run of a process may initialize tables and take another path.
-fn settled<H: Host>(turn: &mut Turn<'_, H>, input: &[u8]) -> Result<OwnLog, H::Error> {
-    let origin = origin(turn.id, "copy");
-    logged(turn, origin, &mut input.to_vec(), |_| ())?;
-    logged(turn, origin, &mut input.to_vec(), |log| log.own_copy())
-}
-
-/// Runs an input with its log and repairs its fields. If the run crashes or times out, the input is run again without
-/// the log, which shows its edges.
-pub(super) fn logged<H: Host, T>(
-    turn: &mut Turn<'_, H>,
-    origin: Origin,
-    input: &mut Vec<u8>,
-    look: impl FnMut(ComparisonLog<'_>) -> T,
-) -> Result<T, H::Error> {
-    logged_to_end(turn, origin, input, look).map(|(seen, _)| seen)
-}
-
-/// As [`logged`]; also returns whether the run ended well.
-fn logged_to_end<H: Host, T>(
-    turn: &mut Turn<'_, H>,
-    origin: Origin,
-    input: &mut Vec<u8>,
-    mut look: impl FnMut(ComparisonLog<'_>) -> T,
-) -> Result<(T, bool), H::Error> {
-    let mut last = None;
-    let (exit, seen) = run_logged(turn, input, |log| {
-        last = log.iter().last().map(|comparison| comparison.site);
-        look(log)
-    })?;
-    if exit == ExitKind::Ok {
-        return Ok((seen, true));
-    }
-    let candidate = Candidate { bytes: input.clone(), origin };
-    match exit {
-        // The next fork server would die as well.
-        ExitKind::Ok | ExitKind::Lost => {}
-        ExitKind::Hang | ExitKind::Cut => {
-            turn.door.fuzzer_mut().admission.put_off(&candidate, true)
-        }
-        ExitKind::Crash { signal } => repeat(turn, &candidate, signal, last)?,
-        ExitKind::Oom => repeat(turn, &candidate, libc::SIGKILL, last)?,
-    }
-    Ok((seen, false))
-}
-
-/// Runs a logged input as a usual mutant; a run over the soft limit is cut.
-pub(super) fn try_out<H: Host>(
-    turn: &mut Turn<'_, H>,
-    candidate: Candidate,
-) -> Result<(), H::Error> {
-    turn.door.run_batch(&[candidate], None).map(drop)
-}
-
-/// Repeats a crash without the log: alone, then after the earlier inputs of its process. If it does not recur, its
-/// last comparison distinguishes it from other crashes.
-fn repeat<H: Host>(
-    turn: &mut Turn<'_, H>,
-    candidate: &Candidate,
-    signal: i32,
-    last: Option<u32>,
-) -> Result<(), H::Error> {
-    // A crash of another build need not be one of the target.
-    let is_own = !turn.door.fuzzer().has_logger();
-    let record = if is_own { turn.door.fuzzer_mut().take_record() } else { Vec::new() };
-    // On a busy machine a crash may take longer than any seed.
-    let timeout = Some(turn.door.fuzzer().timeout() * SLOWER);
-    let alone = turn.door.run(Run { timeout, ..Run::judged(&candidate.bytes) })?;
-    turn.door.keep_if_deserved(candidate, alone.verdict.unwrap_or_default())?;
-    if crashes(alone.exit) || !is_own {
-        return Ok(());
-    }
-    let unique = turn.shared.logs.unrepeated.insert(last);
-    if unique && let Some(after) = replay(turn, &record)? {
-        turn.door.keep_if_deserved(candidate, after)?;
-    } else {
-        let crash = Crash::of_target(signal, unique);
-        turn.door.store(candidate, Discovery::Crash(crash))?;
-    }
-    Ok(())
-}
-
-/// Runs the recorded inputs in a new process. Returns the verdict on the last one if it crashes.
-fn replay<H: Host>(
-    turn: &mut Turn<'_, H>,
-    record: &[Vec<u8>],
-) -> Result<Option<Verdict>, H::Error> {
-    let Some((last, before)) = record.split_last() else { return Ok(None) };
-    turn.door.fuzzer_mut().end_process();
-    let begin = turn.door.elapsed();
-    for input in before {
-        let seen = turn.door.run(Run { is_delivered: true, ..Run::of(input) })?;
-        if seen.exit != ExitKind::Ok
-            || turn.door.elapsed() - begin > LONGEST_REPLAY
-            || turn.door.is_over()
-        {
-            return Ok(None);
-        }
-    }
-    let seen = turn.door.run(Run { is_delivered: true, ..Run::judged(last) })?;
-    Ok(seen.verdict.filter(|_| crashes(seen.exit)))
-}
-
-fn crashes(exit: ExitKind) -> bool {
-    matches!(exit, ExitKind::Crash { .. } | ExitKind::Oom)
-}
-
 #[cfg(test)]
 mod tests {
     use std::cell::Cell;
     use std::rc::Rc;
 
+    use ffuzz_comparisons::log::{ComparisonKind, OwnLog};
+
     use super::*;
     use crate::corpus::Origin;
+    use crate::executor::ExitKind;
     use crate::fake::FakeExecutor;
+    use crate::fuzzer::door::Run;
+    use crate::mutate::Candidate;
     use crate::schedule::{ScheduleOptions, Scheduler};
     use crate::stage::fake::Search;
 

@@ -6,26 +6,23 @@
 //! next.
 
 use std::collections::BTreeSet;
-use std::rc::Rc;
-use std::time::Duration;
 
 use rustc_hash::FxHashMap as HashMap;
 use serde::{Deserialize, Serialize};
 
 use super::super::Turn;
-use super::super::batches::run_producer;
-use super::copies::Solutions;
-use super::sites::Sites;
-use super::{logged, origin};
+use super::edits::run_edits;
+use super::runs::logged;
 use crate::corpus::{Corpus, SeedId};
 use crate::fuzzer::Fuzzer;
 use crate::fuzzer::door::Host;
 use crate::schedule::Budget;
-use crate::schedule::ledger::Purpose;
 use ffuzz_comparisons::input_to_state::{Edit, Logged, edits};
 use ffuzz_comparisons::lengths::with_lengths;
 use ffuzz_comparisons::log::{ComparisonKind, OwnLog};
 use ffuzz_comparisons::results::Place;
+use ffuzz_comparisons::sites::Sites;
+use ffuzz_comparisons::work::Edits;
 
 /// Maximum number of occurrences of a site that are tried, of edits for one site, and of edits in a round.
 const MOST_OCCURRENCES: u32 = 4;
@@ -120,9 +117,9 @@ impl ShortRounds {
         let cost = time + seed.data.len() as u64 / 8;
         let log = log_of(turn)?;
         let results = &mut turn.shared.logs.results;
-        self.sites.scan((id, cost), log.view(), results);
+        self.sites.scan(id, cost, log.view(), results);
         let Fuzzer { blockers, corpus, .. } = turn.door.fuzzer_mut();
-        blockers.add((id.0 as usize, &corpus[id].data), log.view());
+        blockers.add(id.index(), &corpus[id].data, log.view());
         Ok(())
     }
 
@@ -130,25 +127,12 @@ impl ShortRounds {
     fn solve<H: Host>(&mut self, turn: &mut Turn<'_, H>, budget: Budget) -> Result<(), H::Error> {
         let id = turn.id;
         turn.door.fuzzer_mut().limit_mutants_of(id);
-        let input: Rc<[u8]> = turn.door.fuzzer().corpus[id].data.as_ref().into();
+        let input = turn.door.fuzzer().corpus[id].data.to_vec();
         let log = log_of(turn)?;
         let (edits, is_cut) = self.choose(turn, &input, &log);
         let rounds = self.rounds.entry(id).or_default();
         *rounds = if is_cut { *rounds + 1 } else { MOST_ROUNDS };
-        let mut solutions = Solutions {
-            input,
-            edits,
-            done: 0,
-            spent: Duration::ZERO,
-            budget,
-            left: turn.door.left(Purpose::Comparisons),
-            first: 0,
-            is_paused: false,
-        };
-        run_producer(turn, &mut solutions)?;
-        let fuzzer = turn.door.fuzzer_mut();
-        let made = &solutions.edits[..solutions.done];
-        made.iter().for_each(|edit| fuzzer.blockers.note_attempt(edit.place.site));
+        run_edits(turn, &mut Edits::new(&input, edits), budget)?;
         Ok(())
     }
 
@@ -192,6 +176,6 @@ impl ShortRounds {
 
 /// The log of the turn's seed.
 fn log_of<H: Host>(turn: &mut Turn<'_, H>) -> Result<OwnLog, H::Error> {
-    let mut input = turn.door.fuzzer().corpus[turn.id].data.to_vec();
-    logged(turn, origin(turn.id, "copy"), &mut input, |log| log.own_copy())
+    let input = turn.door.fuzzer().corpus[turn.id].data.to_vec();
+    logged(turn, input, "copy").map(|ran| ran.log)
 }

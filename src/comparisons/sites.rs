@@ -7,9 +7,9 @@ use serde::{Deserialize, Serialize};
 
 use rustc_hash::FxHashMap as HashMap;
 
-use crate::corpus::SeedId;
-use ffuzz_comparisons::log::{ComparisonKind, ComparisonLog, Operand};
-use ffuzz_comparisons::results::Results;
+use crate::log::{ComparisonKind, ComparisonLog, Operand};
+use crate::results::Results;
+use ffuzz_mutate::origin::SeedId;
 
 /// Maximum number of seeds recorded for a site, the cheapest ones.
 const MOST_SEEDS: usize = 4;
@@ -24,7 +24,7 @@ const MOST_CASES: usize = 64;
 /// shut while it has only one result or, for a switch, lacks a case.
 #[derive(Clone, Debug, Default, Deserialize, Serialize)]
 #[serde(default)]
-pub(super) struct Sites {
+pub struct Sites {
     shut: HashMap<u32, Site>,
 }
 
@@ -44,12 +44,7 @@ struct Site {
 
 impl Sites {
     /// Adds the sites of a seed's run, and their results to `results`.
-    pub(super) fn scan(
-        &mut self,
-        (id, cost): (SeedId, u64),
-        log: ComparisonLog<'_>,
-        results: &mut Results,
-    ) {
+    pub fn scan(&mut self, id: SeedId, cost: u64, log: ComparisonLog<'_>, results: &mut Results) {
         let (mut sites, mut last) = (HashMap::default(), None);
         for one in log.iter() {
             let key = one.key();
@@ -91,7 +86,7 @@ impl Sites {
 
     /// The cheapest seed with `may_try` that reaches the rarest of the sites with the fewest tries. Of these, sites
     /// with `leads` (to code not reached) come before others.
-    pub(super) fn next(
+    pub fn next(
         &self,
         results: &Results,
         leads: impl Fn(u32) -> bool,
@@ -108,7 +103,7 @@ impl Sites {
 
     /// Whether a site may be tried: it is shut and has tries left. A site that no scan has seen needs only be
     /// one-sided.
-    pub(super) fn is_left(&self, key: u32, results: &Results) -> bool {
+    pub fn is_left(&self, key: u32, results: &Results) -> bool {
         match self.shut.get(&key) {
             Some(site) => site.tries < MOST_TRIES && results.seen(key) < site.cases,
             None => results.is_one_sided(key),
@@ -116,25 +111,25 @@ impl Sites {
     }
 
     /// Rank of a site, the lowest is tried first. `leads`: the site leads to code not reached.
-    pub(super) fn rank(&self, key: u32, leads: bool) -> (u32, bool, u32) {
+    pub fn rank(&self, key: u32, leads: bool) -> (u32, bool, u32) {
         let site = self.shut.get(&key);
         site.map_or((0, !leads, 0), |site| (site.tries, !leads, site.inputs))
     }
 
     /// Counts a round that has tried to pass the site.
-    pub(super) fn tried(&mut self, key: u32) {
+    pub fn tried(&mut self, key: u32) {
         if let Some(site) = self.shut.get_mut(&key) {
             site.tries += 1;
         }
     }
 
     /// Resets the tries of all sites.
-    pub(super) fn forget_tries(&mut self) {
+    pub fn forget_tries(&mut self) {
         self.shut.values_mut().for_each(|site| site.tries = 0);
     }
 
     /// Removes seeds that are not kept.
-    pub(super) fn retain(&mut self, is_kept: impl Fn(SeedId) -> bool) {
+    pub fn retain(&mut self, is_kept: impl Fn(SeedId) -> bool) {
         for site in self.shut.values_mut() {
             site.seeds.retain(|(_, id)| is_kept(*id));
         }
@@ -144,7 +139,7 @@ impl Sites {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use ffuzz_comparisons::log::OwnLog;
+    use crate::log::OwnLog;
 
     fn log(entries: &[(u32, u64, u64)]) -> OwnLog {
         let mut log = OwnLog::default();
@@ -158,9 +153,9 @@ mod tests {
     fn the_rarest_shut_site_comes_first_with_its_cheapest_seed() {
         let (mut sites, mut results) = (Sites::default(), Results::default());
         let [a, b, c] = [0, 1, 2].map(SeedId);
-        sites.scan((a, 10), log(&[(1, 1, 2), (2, 1, 2)]).view(), &mut results);
-        sites.scan((b, 5), log(&[(1, 3, 2), (3, 7, 7)]).view(), &mut results);
-        sites.scan((c, 9), log(&[(1, 3, 2), (3, 7, 7), (3, 7, 7)]).view(), &mut results);
+        sites.scan(a, 10, log(&[(1, 1, 2), (2, 1, 2)]).view(), &mut results);
+        sites.scan(b, 5, log(&[(1, 3, 2), (3, 7, 7)]).view(), &mut results);
+        sites.scan(c, 9, log(&[(1, 3, 2), (3, 7, 7), (3, 7, 7)]).view(), &mut results);
         // Site 2 has one seed, 1 three, 3 two.
         assert_eq!(sites.next(&results, |_| false, |_| true), Some(a));
         sites.tried(2);
@@ -174,7 +169,7 @@ mod tests {
         assert_eq!(sites.next(&results, |site| site == 3, |_| true), Some(b));
         [1, 2, 2, 3, 3].into_iter().for_each(|site| sites.tried(site));
         // A site that any run passes is no longer shut.
-        sites.scan((SeedId(3), 1), log(&[(1, 2, 2)]).view(), &mut results);
+        sites.scan(SeedId(3), 1, log(&[(1, 2, 2)]).view(), &mut results);
         assert!(!sites.is_left(1, &results));
         sites.tried(2);
         assert_eq!(sites.next(&results, |_| false, |_| true), None);

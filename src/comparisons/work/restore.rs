@@ -8,24 +8,32 @@
 use std::iter;
 use std::ops::Range;
 
-use super::super::Turn;
-use super::{Base, logged, logged_to_end, origin};
-use crate::fuzzer::door::Host;
-use ffuzz_comparisons::input_to_state::{Edit, Logged, edits};
-use ffuzz_comparisons::log::{Comparison, ComparisonLog, OwnLog};
-use ffuzz_comparisons::results::{Occurrences, Place};
+use super::Base;
+use super::ask::{Ask, Ran};
+use crate::input_to_state::{Edit, Logged, edits};
+use crate::log::{Comparison, ComparisonLog};
+use crate::results::{Occurrences, Place};
 
 /// Maximum number of copies tried for one equality, and of equalities restored in sequence.
 const MOST_COPIES: usize = 16;
 const MOST_EQUALITIES: usize = 8;
 
-/// An input that reaches its comparison again, the log of its run, and whether the run ended well.
+/// An input that reaches its comparison again.
 pub(super) struct Restored {
-    pub(super) bytes: Vec<u8>,
-    pub(super) log: OwnLog,
-    pub(super) ends_well: bool,
+    pub(super) ran: Ran,
     /// Bytes that had to follow the edit.
     pub(super) followers: Vec<Range<usize>>,
+}
+
+/// What a restored input must keep.
+#[derive(Clone, Copy)]
+pub(super) struct Kept<'a> {
+    /// The edited ranges.
+    pub(super) edited: &'a [Range<usize>],
+    /// Minimum length of a copy that is replaced, bytes.
+    pub(super) least: usize,
+    /// How the input was made.
+    pub(super) op: &'static str,
 }
 
 /// The comparison at which two runs diverge.
@@ -67,65 +75,57 @@ pub(super) fn may_restore(before: ComparisonLog<'_>, after: ComparisonLog<'_>) -
 }
 
 /// Makes a changed input reach `place` again, as the input of `base` does. For each broken equality, replaces the
-/// copy of one operand with the other operand until the path continues. Keeps the `edited` ranges, and replaces no
-/// copy shorter than `least` bytes. `after` is the log of the changed input.
-pub(super) fn restore<H: Host>(
-    turn: &mut Turn<'_, H>,
-    (base, place): (&Base, Place),
-    (changed, after): (&[u8], &OwnLog),
-    (edited, least): (&[Range<usize>], usize),
-    op: &'static str,
-) -> Result<Option<Restored>, H::Error> {
-    let (mut bytes, mut log, mut followers) = (changed.to_vec(), after.clone(), Vec::new());
-    let messages = turn.door.fuzzer().mutation.messages;
-    let origin = origin(turn.id, op);
+/// copy of one operand with the other operand until the path continues.
+pub(super) async fn restore(
+    ask: &Ask,
+    base: &Base,
+    place: Place,
+    changed: &Ran,
+    kept: Kept<'_>,
+) -> Option<Restored> {
+    let (mut bytes, mut log, mut followers) =
+        (changed.bytes.clone(), changed.log.clone(), Vec::new());
     for _ in 0..MOST_EQUALITIES {
-        let Some(Parting { place: undone, common }) = parting(base.log.view(), log.view()) else {
-            break;
-        };
-        let mut colored = base.colored_like(&bytes);
-        let is_same = *colored == *bytes;
-        let colored_log = match is_same {
-            true => log.clone(),
-            false => logged(turn, origin, &mut colored, |log| log.own_copy())?,
+        let Parting { place: undone, common } = parting(base.log.view(), log.view())?;
+        let colored = base.colored_like(&bytes);
+        let Ran { bytes: colored, log: colored_log, .. } = match colored == bytes {
+            true => Ran { bytes: colored, log: log.clone(), ends_well: true },
+            false => ask.logged(colored, kept.op).await,
         };
         let run = Logged {
             input: &bytes,
             log: log.view(),
             colored: &colored,
             colored_log: colored_log.view(),
-            messages,
+            messages: ask.rules.messages,
         };
         let is_free = |edit: &Edit| {
             let end = edit.at + edit.removed;
             let is_apart = |range: &Range<usize>| edit.at >= range.end || end <= range.start;
-            edit.removed >= least && edited.iter().chain(&followers).all(is_apart)
+            edit.removed >= kept.least && kept.edited.iter().chain(&followers).all(is_apart)
         };
         let mut copies: Vec<Edit> =
             edits(run, |at, _| at == undone).into_iter().filter(is_free).collect();
         copies.sort_by_key(|copy| copy.removed != copy.inserted.len());
         let mut next = None;
         for copy in copies.into_iter().take(MOST_COPIES) {
-            let mut copied = Vec::new();
-            copy.apply(&bytes, &mut copied);
-            let (log, ends_well) = logged_to_end(turn, origin, &mut copied, |log| log.own_copy())?;
-            if comes_to(log.view(), place) {
-                followers.push(copy.at..copy.at + copy.inserted.len());
-                return Ok(Some(Restored { bytes: copied, log, ends_well, followers }));
-            }
-            let goes_on = parting(base.log.view(), log.view());
+            let ran = ask.logged(copy.applied(&bytes), kept.op).await;
+            let is_there = comes_to(ran.log.view(), place);
+            let goes_on = parting(base.log.view(), ran.log.view());
             // A change of length would move the ranges to keep.
-            let keeps_places = copied.len() == bytes.len();
-            if keeps_places && goes_on.is_some_and(|parting| parting.common > common) {
-                next = Some((copy, copied, log));
+            let keeps_places = ran.bytes.len() == bytes.len();
+            if is_there || keeps_places && goes_on.is_some_and(|now| now.common > common) {
+                followers.push(copy.at..copy.at + copy.inserted.len());
+                next = Some(ran);
+                if is_there {
+                    return next.map(|ran| Restored { ran, followers });
+                }
                 break;
             }
         }
-        let Some((copy, copied, its_log)) = next else { break };
-        followers.push(copy.at..copy.at + copy.inserted.len());
-        (bytes, log) = (copied, its_log);
+        Ran { bytes, log, .. } = next?;
     }
-    Ok(None)
+    None
 }
 
 /// Ranges in which two inputs of equal length differ; the whole of `after` if the lengths differ.
@@ -146,6 +146,7 @@ pub(super) fn changed_bytes(before: &[u8], after: &[u8]) -> Vec<Range<usize>> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::log::OwnLog;
 
     #[test]
     fn runs_part_at_the_last_equality_before_their_paths_do() {

@@ -1,5 +1,5 @@
 //! Operands that are calculated from the input: a probe finds the bytes that change them, and solvers that make runs
-//! flip the open comparisons (see [`depend`]).
+//! flip the open comparisons (see [`solvers`]).
 //!
 //! A changed part that affects no open operand costs one run; other parts are halved down to bytes. A range that one
 //! kind of change has shown to decide nothing is one part for the next kind. Deciding bytes are recorded with the
@@ -12,20 +12,15 @@
 
 use std::collections::{HashMap, VecDeque};
 use std::ops::{ControlFlow, Range};
-use std::rc::Rc;
 
-use super::super::Turn;
-use super::ask::Ask;
-use super::restore::{Restored, changed_bytes, may_restore, restore};
-use super::{
-    Base, MOST_EXTENSIONS, Unprobed, comes_equal, extend, logged, origin, settled, try_out,
-};
-use crate::fuzzer::door::Host;
-use crate::messages;
-use crate::mutate::Candidate;
-use ffuzz_comparisons::log::{Comparison, ComparisonKind, ComparisonLog, Operand, OwnLog};
-use ffuzz_comparisons::results::{Occurrences, Place, Results};
-use ffuzz_comparisons::solvers::{self, Attempts, Change, Dependent, Growth};
+use ffuzz_mutate::{Rng, messages};
+
+use super::ask::{Ask, Ran};
+use super::restore::{Kept, Restored, changed_bytes, may_restore, restore};
+use super::{Base, MOST_EXTENSIONS, Unprobed, comes_equal, extended};
+use crate::log::{Comparison, ComparisonKind, ComparisonLog, Operand};
+use crate::results::{Occurrences, Place, Results};
+use crate::solvers::{self, Attempts, Change, Dependent, Growth};
 
 /// Maximum runs for the probe of one input. A long part that decides nothing costs one run.
 const MOST_PROBES: usize = 2048;
@@ -83,7 +78,7 @@ struct Watched {
 struct Watch {
     all: Vec<Watched>,
     by_place: HashMap<Place, usize>,
-    base: Rc<Base>,
+    base: Base,
     /// By a hash of the site: true if it may be watched. A quick filter, because most sites are not.
     sites: Vec<bool>,
 }
@@ -107,80 +102,55 @@ impl Moves {
 struct Effect {
     /// Indices of the comparisons whose operands differ, with the new operands.
     moved: Vec<(usize, [u64; 2])>,
-    /// True if the run does not reach all of them.
-    ends: bool,
-    /// The first comparison not reached, and the log of the run, if restoring may reach it.
-    undone: Option<(Place, OwnLog)>,
-    /// Bytes that had to follow a change so that the run reaches the comparison.
-    followers: Vec<Range<usize>>,
+    /// The first comparison that the run does not reach.
+    missing: Option<Place>,
 }
 
 /// Probes an input and solves its open comparisons. Returns the inputs that flipped one; they were run and judged as
 /// usual.
-pub(super) async fn flip<H: Host>(ask: &Ask<H>, unprobed: &Unprobed) -> Vec<Vec<u8>> {
-    let Unprobed { input, colored } = unprobed;
-    let (of, colored) = (input.clone(), colored.clone());
-    let begun = ask.order(move |turn| {
-        let watch = Watch::of(turn, &of, colored)?;
-        let known = turn.shared.logs.deciding(&turn.door.fuzzer().corpus, turn.id, &of);
-        Ok(watch.map(|watch| (Rc::new(watch), known)))
-    });
-    let Some((watch, known)) = begun.await else { return Vec::new() };
-    let (moves, deciding) = Probe::of(ask, input, &watch, &known).run().await;
-    let (of, base) = (input.clone(), watch.base.clone());
-    let probed = ask.order(move |turn| {
-        let mut moves = moves;
-        let noisy = noise(turn, &of, &watch)?;
-        noisy.iter().for_each(|index| moves[*index] = Moves::default());
-        let dependents = watch.dependents(moves, &turn.shared.logs.results);
-        let (id, fuzzer) = (turn.id, turn.door.fuzzer_mut());
-        if *fuzzer.corpus[id].data == *of {
-            if noisy.is_empty() {
-                turn.shared.logs.note_deciding(id, &of, deciding);
-            }
-            for dependent in &dependents {
-                let movers = dependent.movers().into_iter();
-                fuzzer.blockers.note_bytes(dependent.place.site, id.0 as usize, movers);
-            }
+pub(super) async fn flip(ask: &Ask, rng: &mut Rng, unprobed: &Unprobed) -> Vec<Vec<u8>> {
+    let input = &unprobed.input[..];
+    let Some(watch) = Watch::of(ask, unprobed).await else { return Vec::new() };
+    let known = ask.deciding(input).await;
+    let (mut moves, deciding) = Probe::of(ask, &watch, &known).run().await;
+    // Operands that differ when the input runs again depend on a clock or a counter.
+    let noisy = watch.effect(ask.logged(input.into(), "copy").await.log.view()).moved;
+    noisy.iter().for_each(|(index, _)| moves[*index] = Moves::default());
+    let dependents = watch.dependents(moves, &ask.lent().results);
+    if let Some(number) = ask.number_of(input) {
+        if noisy.is_empty() {
+            ask.note_deciding(input, deciding).await;
         }
-        Ok(dependents)
-    });
-    let dependents = probed.await;
-    solve_all(ask, (input, &base), dependents).await
+        let mut lent = ask.lent();
+        for dependent in &dependents {
+            let movers = dependent.movers().into_iter();
+            lent.blockers.note_bytes(dependent.place.site, number, movers);
+        }
+    }
+    solve_all(ask, rng, &watch.base, dependents).await
 }
 
-async fn solve_all<H: Host>(
-    ask: &Ask<H>,
-    (input, base): (&Rc<[u8]>, &Rc<Base>),
+async fn solve_all(
+    ask: &Ask,
+    rng: &mut Rng,
+    base: &Base,
     dependents: Vec<Dependent>,
 ) -> Vec<Vec<u8>> {
     let mut flipping = Vec::new();
-    for dependent in dependents.into_iter().map(Rc::new) {
+    for dependent in &dependents {
         if flipping.len() >= MOST_FLIPPING || ask.is_over() {
             break;
         }
-        let Some(mut trial) = Trial::of(ask, (input, base), &dependent).await else { continue };
-        let lengths = (trial.max_len, trial.has_messages);
-        let _ = solvers::solve(input, &dependent, lengths, &mut trial).await;
+        let Some(mut trial) = Trial::of(ask, rng, base, dependent) else { continue };
+        let _ = solvers::solve(&base.input, dependent, &ask.rules, &mut trial).await;
         match trial.solved {
             Some((bytes, op)) => {
-                let candidate = bytes.clone();
-                let order = move |turn: &mut Turn<'_, H>| {
-                    try_out(turn, Candidate { bytes: candidate, origin: origin(turn.id, op) })
-                };
-                ask.order(order).await;
+                ask.try_out(bytes.clone(), op).await;
                 flipping.push(bytes);
             }
             // The next round has more time.
             None if ask.is_over() => {}
-            None => {
-                let place = dependent.place;
-                ask.order(move |turn| {
-                    turn.shared.logs.results.failed(place);
-                    Ok(())
-                })
-                .await;
-            }
+            None => ask.lent().results.failed(dependent.place),
         }
     }
     flipping
@@ -225,21 +195,13 @@ fn is_solved(comparison: &Comparison<'_>) -> bool {
 
 impl Watch {
     /// The comparisons that are open in the run of an input and equal in two runs. None if there are none.
-    fn of<H: Host>(
-        turn: &mut Turn<'_, H>,
-        input: &Rc<[u8]>,
-        colored: Rc<[u8]>,
-    ) -> Result<Option<Self>, H::Error> {
-        let origin = origin(turn.id, "copy");
-        let logs = [
-            settled(turn, input)?,
-            logged(turn, origin, &mut input.to_vec(), |log| log.own_copy())?,
-        ];
-        let results = &mut turn.shared.logs.results;
-        results.learn(logs[0].view());
-        let mut all = Vec::new();
-        let mut occurrences = Occurrences::default();
-        let pairs = logs[0].view().iter().zip(logs[1].view().iter()).enumerate();
+    async fn of(ask: &Ask, Unprobed { input, colored }: &Unprobed) -> Option<Self> {
+        let log = ask.settled(input).await;
+        let again = ask.logged(input.clone(), "copy").await.log;
+        let results = &mut ask.lent().results;
+        results.learn(log.view());
+        let (mut all, mut occurrences) = (Vec::new(), Occurrences::default());
+        let pairs = log.view().iter().zip(again.view().iter()).enumerate();
         for (number, (comparison, again)) in pairs {
             let place = occurrences.place(&comparison);
             let is_stable = comparison == again && comparison.constant != [true; 2];
@@ -262,76 +224,27 @@ impl Watch {
         let by_place = all.iter().enumerate().map(|(index, watched)| (watched.place, index));
         let (by_place, mut sites) = (by_place.collect(), vec![false; SLOTS]);
         all.iter().for_each(|watched| sites[slot(watched.place.site)] = true);
-        let [log, _] = logs;
-        let base = Rc::new(Base::of(input, colored, log));
-        Ok((!all.is_empty()).then_some(Self { all, by_place, base, sites }))
-    }
-
-    /// Runs another input with its log.
-    fn run<H: Host>(
-        &self,
-        turn: &mut Turn<'_, H>,
-        bytes: &mut Vec<u8>,
-    ) -> Result<Effect, H::Error> {
-        logged(turn, origin(turn.id, "copy"), bytes, |log| self.effect(log))
-    }
-
-    /// Runs a changed input; if the run ends early at an equality, tries to restore it. Returns true if that was
-    /// tried.
-    fn run_restored<H: Host>(
-        &self,
-        turn: &mut Turn<'_, H>,
-        (input, changed): (&[u8], &mut Vec<u8>),
-    ) -> Result<(Effect, bool), H::Error> {
-        let effect = self.run(turn, changed)?;
-        let Some((place, log)) = &effect.undone else { return Ok((effect, false)) };
-        let pinned = changed_bytes(input, changed);
-        let restored =
-            restore(turn, (&self.base, *place), (changed, log), (&pinned, LEAST_COPY), "copy")?;
-        let effect = match restored {
-            Some(Restored { bytes, log, followers, .. }) => {
-                let keeps_places = bytes.len() == input.len();
-                let followers = if keeps_places { followers } else { Vec::new() };
-                Effect { ends: false, followers, ..self.effect(log.view()) }
-            }
-            None => effect,
-        };
-        Ok((effect, true))
+        let base = Base::of(input, colored.clone(), log);
+        (!all.is_empty()).then_some(Self { all, by_place, base, sites })
     }
 
     fn effect(&self, log: ComparisonLog<'_>) -> Effect {
         let (mut moved, mut is_there) = (Vec::new(), vec![false; self.all.len()]);
-        let count = self.look(log, |index, operands| {
-            is_there[index] = true;
-            if self.all[index].operands != operands {
-                moved.push((index, operands));
-            }
-        });
-        let ends = count < self.all.len();
-        let undone = || {
-            let missing = self.all.iter().zip(&is_there).filter(|(_, is_there)| !**is_there);
-            let (first, _) = missing.min_by_key(|(watched, _)| watched.number)?;
-            may_restore(self.base.log.view(), log).then(|| (first.place, log.own_copy()))
-        };
-        Effect { undone: ends.then(undone).flatten(), moved, ends, followers: Vec::new() }
-    }
-
-    /// Calls `see` with each watched comparison of a run and its operands. Returns their number.
-    fn look(&self, log: ComparisonLog<'_>, mut see: impl FnMut(usize, [u64; 2])) -> usize {
-        let (mut count, mut occurrences) = (0, Occurrences::default());
-        for comparison in log.iter() {
-            if !self.sites[slot(comparison.site)] {
-                continue;
-            }
+        let mut occurrences = Occurrences::default();
+        for comparison in log.iter().filter(|comparison| self.sites[slot(comparison.site)]) {
             let place = occurrences.place(&comparison);
-            if let Some(index) = self.by_place.get(&place)
-                && let Some(operands) = numbers(&comparison, self.all[*index].part)
+            if let Some(&index) = self.by_place.get(&place)
+                && let Some(operands) = numbers(&comparison, self.all[index].part)
             {
-                count += 1;
-                see(*index, operands);
+                is_there[index] = true;
+                if self.all[index].operands != operands {
+                    moved.push((index, operands));
+                }
             }
         }
-        count
+        let missing = self.all.iter().zip(&is_there).filter(|(_, is_there)| !**is_there);
+        let missing = missing.min_by_key(|(watched, _)| watched.number);
+        Effect { moved, missing: missing.map(|(watched, _)| watched.place) }
     }
 
     /// The operands that depend on the input: those of one-sided keys first, then those with few deciding bytes.
@@ -381,10 +294,10 @@ impl Watch {
 }
 
 /// The search for bytes that affect the watched comparisons of an input.
-struct Probe<'a, H: Host> {
-    ask: &'a Ask<H>,
-    input: &'a Rc<[u8]>,
-    watch: &'a Rc<Watch>,
+struct Probe<'a> {
+    ask: &'a Ask,
+    input: &'a [u8],
+    watch: &'a Watch,
     moves: Vec<Moves>,
     /// Runs left.
     left: usize,
@@ -398,9 +311,10 @@ struct Probe<'a, H: Host> {
     deciding: Vec<bool>,
 }
 
-impl<'a, H: Host> Probe<'a, H> {
+impl<'a> Probe<'a> {
     /// `known`: bytes that are known to decide something.
-    fn of(ask: &'a Ask<H>, input: &'a Rc<[u8]>, watch: &'a Rc<Watch>, known: &[u32]) -> Self {
+    fn of(ask: &'a Ask, watch: &'a Watch, known: &[u32]) -> Self {
+        let input = &watch.base.input[..];
         Self {
             ask,
             input,
@@ -440,13 +354,14 @@ impl<'a, H: Host> Probe<'a, H> {
             let mut parts: VecDeque<_> = parts(&self.deciding).into();
             while let Some(part) = parts.pop_front() {
                 self.begin()?;
-                let Some(effect) = self.change(&part, change).await else {
+                let Some(effect) = self.change(part.clone(), change).await else {
                     self.left += 1;
                     continue;
                 };
-                let decides = effect.ends || !effect.moved.is_empty();
+                let ends = effect.missing.is_some();
+                let decides = ends || !effect.moved.is_empty();
                 if part.len() == 1 {
-                    self.stops[part.start] |= effect.ends;
+                    self.stops[part.start] |= ends;
                     self.deciding[part.start] |= decides;
                 } else if decides {
                     let middle = part.start + part.len() / 2;
@@ -469,7 +384,7 @@ impl<'a, H: Host> Probe<'a, H> {
         for at in stopping {
             for bit in 1..7 {
                 self.begin()?;
-                self.change(&(at..at + 1), move |byte, _| byte ^ 1 << bit).await;
+                self.change(at..at + 1, |byte, _| byte ^ 1 << bit).await;
             }
         }
         ControlFlow::Continue(())
@@ -477,16 +392,13 @@ impl<'a, H: Host> Probe<'a, H> {
 
     /// Runs the input with a byte inserted at `at`, and records the effect.
     async fn insert(&mut self, at: usize) {
-        let (input, watch) = (self.input.clone(), self.watch.clone());
-        let order = self.ask.order(move |turn| {
-            let mutation = &turn.door.fuzzer().mutation;
-            let longer = solvers::resized(&input, at, 1, mutation.messages);
-            let Some(mut longer) = longer.filter(|longer| longer.len() <= mutation.max_len) else {
-                return Ok(Vec::new());
-            };
-            watch.run(turn, &mut longer).map(|effect| effect.moved)
-        });
-        for (index, operands) in order.await {
+        let rules = &self.ask.rules;
+        let longer = solvers::resized(self.input, at, 1, rules.messages);
+        let Some(longer) = longer.filter(|longer| longer.len() <= *rules.lengths.end()) else {
+            return;
+        };
+        let ran = self.ask.logged(longer, "copy").await;
+        for (index, operands) in self.watch.effect(ran.log.view()).moved {
             self.moves[index].growth.get_or_insert((at, operands));
         }
     }
@@ -494,39 +406,31 @@ impl<'a, H: Host> Probe<'a, H> {
     /// Runs the input with a changed part, and records the effect of a single byte. None if nothing was changed.
     async fn change(
         &mut self,
-        part: &Range<usize>,
+        part: Range<usize>,
         change: impl Fn(u8, u8) -> u8,
     ) -> Option<Effect> {
-        if part.len() == 1 && self.follows[part.start] {
+        let is_single = part.len() == 1;
+        if is_single && self.follows[part.start] {
             return None;
         }
         let mut bytes = self.input.to_vec();
         for at in part.clone() {
-            let salt = if part.len() > 1 { (at as u32).wrapping_mul(0x9e37_79b1) >> 24 } else { 0 };
+            let salt = if is_single { 0 } else { (at as u32).wrapping_mul(0x9e37_79b1) >> 24 };
             bytes[at] = change(bytes[at], salt as u8);
         }
         let byte = bytes[part.start];
-        let may_restore = part.len() == 1 && self.restores > 0;
-        let (input, watch) = (self.input.clone(), self.watch.clone());
-        let order = self.ask.order(move |turn| {
-            if turn.door.fuzzer().mutation.messages {
-                messages::keep_words(&input, &mut bytes);
-            }
-            if bytes == *input {
-                return Ok(None);
-            }
-            let seen = match may_restore {
-                true => watch.run_restored(turn, (&input, &mut bytes))?,
-                false => (watch.run(turn, &mut bytes)?, false),
-            };
-            Ok(Some(seen))
-        });
-        let (effect, is_restored) = order.await?;
-        self.restores -= usize::from(is_restored);
-        for follower in &effect.followers {
-            self.follows[follower.clone()].fill(true);
+        if self.ask.rules.messages {
+            messages::keep_words(self.input, &mut bytes);
         }
-        for (index, operands) in effect.moved.iter().filter(|_| part.len() == 1) {
+        if bytes == self.input {
+            return None;
+        }
+        let ran = self.ask.logged(bytes, "copy").await;
+        let mut effect = self.watch.effect(ran.log.view());
+        if is_single && self.restores > 0 {
+            effect = self.restored(effect, &ran).await;
+        }
+        for (index, operands) in effect.moved.iter().filter(|_| is_single) {
             let before = self.watch.all[*index].operands;
             for side in (0..2).filter(|side| operands[*side] != before[*side]) {
                 let change = Change { at: part.start, byte, value: operands[side] };
@@ -534,6 +438,22 @@ impl<'a, H: Host> Probe<'a, H> {
             }
         }
         Some(effect)
+    }
+
+    /// The effect of a changed input after equalities were restored that ended its run early.
+    async fn restored(&mut self, effect: Effect, ran: &Ran) -> Effect {
+        let base = &self.watch.base;
+        let may = |_: &Place| may_restore(base.log.view(), ran.log.view());
+        let Some(place) = effect.missing.filter(may) else { return effect };
+        self.restores -= 1;
+        let edited = changed_bytes(self.input, &ran.bytes);
+        let kept = Kept { edited: &edited, least: LEAST_COPY, op: "copy" };
+        let restored = restore(self.ask, base, place, ran, kept).await;
+        let Some(Restored { ran, followers }) = restored else { return effect };
+        if ran.bytes.len() == self.input.len() {
+            followers.into_iter().for_each(|follower| self.follows[follower].fill(true));
+        }
+        Effect { missing: None, ..self.watch.effect(ran.log.view()) }
     }
 }
 
@@ -555,33 +475,19 @@ fn parts(deciding: &[bool]) -> Vec<Range<usize>> {
     parts
 }
 
-/// Watched comparisons whose operands differ when the input runs again: they depend on a clock or a counter.
-fn noise<H: Host>(
-    turn: &mut Turn<'_, H>,
-    input: &[u8],
-    watch: &Watch,
-) -> Result<Vec<usize>, H::Error> {
-    let effect = watch.run(turn, &mut input.to_vec())?;
-    Ok(effect.moved.into_iter().map(|(index, _)| index).collect())
-}
-
 /// Attempts left after failures: fewer each time, but not none at once, because another seed may be closer.
 fn attempts_left(failures: u32) -> usize {
     solvers::MOST_ATTEMPTS.checked_shr(failures.saturating_mul(2)).unwrap_or(0)
 }
 
 /// Runs attempts of the solvers until one flips the comparison.
-struct Trial<'a, H: Host> {
-    ask: &'a Ask<H>,
-    input: &'a Rc<[u8]>,
-    base: &'a Rc<Base>,
-    dependent: &'a Rc<Dependent>,
+struct Trial<'a> {
+    ask: &'a Ask,
+    rng: &'a mut Rng,
+    base: &'a Base,
+    dependent: &'a Dependent,
     /// Known results of the place.
-    known: Rc<[u32]>,
-    min_len: usize,
-    max_len: usize,
-    has_messages: bool,
-    is_partial: bool,
+    known: Vec<u32>,
     left: usize,
     extensions: usize,
     restores: usize,
@@ -589,141 +495,108 @@ struct Trial<'a, H: Host> {
     solved: Option<(Vec<u8>, &'static str)>,
 }
 
-impl<'a, H: Host> Trial<'a, H> {
+impl<'a> Trial<'a> {
     /// None if the comparison is already flipped.
-    async fn of(
-        ask: &'a Ask<H>,
-        (input, base): (&'a Rc<[u8]>, &'a Rc<Base>),
-        dependent: &'a Rc<Dependent>,
+    fn of(
+        ask: &'a Ask,
+        rng: &'a mut Rng,
+        base: &'a Base,
+        dependent: &'a Dependent,
     ) -> Option<Self> {
-        let (of, place, kind) = (input.clone(), dependent.place, dependent.kind);
-        let order = ask.order(move |turn| {
-            let (results, fuzzer) = (&turn.shared.logs.results, turn.door.fuzzer());
-            let is_open = !results.was_made_equal(place, &of) && results.is_open(place, kind);
-            let left = attempts_left(results.failures(place));
-            let known: Rc<[u32]> = results.of(place).into();
-            let mutation = &fuzzer.mutation;
-            let lengths = (mutation.min_len, mutation.max_len, mutation.messages);
-            Ok(is_open.then(|| (known, left, lengths, fuzzer.has_partial_log())))
-        });
-        let (known, left, (min_len, max_len, has_messages), is_partial) = order.await?;
-        let (extensions, restores, solved) = (MOST_EXTENSIONS, MOST_RESTORED, None);
-        Some(Self {
+        let (place, lent) = (dependent.place, ask.lent());
+        let results = &lent.results;
+        let is_made_equal = results.was_made_equal(place, &base.input);
+        let is_open = !is_made_equal && results.is_open(place, dependent.kind);
+        is_open.then(|| Self {
             ask,
-            input,
+            rng,
             base,
             dependent,
-            known,
-            min_len,
-            max_len,
-            has_messages,
-            is_partial,
-            left,
-            extensions,
-            restores,
-            solved,
+            known: results.of(place).into(),
+            left: attempts_left(results.failures(place)),
+            extensions: MOST_EXTENSIONS,
+            restores: MOST_RESTORED,
+            solved: None,
         })
+    }
+
+    /// Makes one run, and further runs to restore equalities that it breaks if `may_restore`.
+    async fn attempt(&mut self, input: Vec<u8>, op: &'static str, may: bool) -> Seen {
+        let (ask, base, dependent) = (self.ask, self.base, self.dependent);
+        let place = dependent.place;
+        ask.lent().blockers.note_attempt(place.site);
+        let ran = ask.logged(input, op).await;
+        let mut seen = self.seen(ran);
+        let is_undone = seen.operands.is_none()
+            && !seen.is_new
+            && may_restore(base.log.view(), seen.ran.log.view());
+        if may && is_undone {
+            self.restores -= 1;
+            let edited = changed_bytes(&base.input, &seen.ran.bytes);
+            let kept = Kept { edited: &edited, least: LEAST_COPY, op };
+            if let Some(restored) = restore(ask, base, place, &seen.ran, kept).await {
+                seen = self.seen(restored.ran);
+            }
+        }
+        if seen.is_new {
+            ask.lent().results.learn(seen.ran.log.view());
+        } else if seen.ran.log.view().is_partial()
+            && comes_equal(ask, base, place, dependent.kind, &seen.ran, op).await
+        {
+            // The operands at the place now are those of another comparison.
+            (seen.operands, seen.is_new) = (None, true);
+        }
+        seen
+    }
+
+    fn seen(&self, ran: Ran) -> Seen {
+        let (place, part) = (self.dependent.place, self.dependent.part);
+        let seen = {
+            let log = ran.log.view().iter();
+            let mut of_key = log.filter(|comparison| comparison.key() == place.key);
+            of_key.nth(place.occurrence as usize)
+        };
+        let operands = seen.and_then(|comparison| numbers(&comparison, part));
+        let is_forward = part.is_some() && operands.is_some_and(|[a, b]| a == b);
+        let result = seen.map(|comparison| comparison.result());
+        let is_new = is_forward || result.is_some_and(|result| !self.known.contains(&result));
+        Seen { operands, is_new, ran }
     }
 }
 
-impl<H: Host> Attempts for Trial<'_, H> {
+impl Attempts for Trial<'_> {
     async fn run(&mut self, bytes: &[u8], op: &'static str) -> ControlFlow<(), Option<[u64; 2]>> {
         if self.ask.is_over() || self.left == 0 {
             return ControlFlow::Break(());
         }
         self.left -= 1;
-        if !(self.min_len..=self.max_len).contains(&bytes.len()) {
+        let rules = &self.ask.rules;
+        if !rules.lengths.contains(&bytes.len()) {
             return ControlFlow::Continue(None);
         }
-        let (input, base, known) = (self.input.clone(), self.base.clone(), self.known.clone());
-        let (dependent, mut bytes) = (self.dependent.clone(), bytes.to_vec());
-        let may_extend = self.extensions > 0 && !self.is_partial;
-        let may_restore = self.restores > 0;
-        let order = self.ask.order(move |turn| {
-            let run = |turn: &mut Turn<'_, H>, bytes: &mut Vec<u8>, may_restore| {
-                let of = (&*input, &*base, may_restore);
-                attempt(turn, op, bytes, &dependent, (&known, of))
-            };
-            let mut seen = run(turn, &mut bytes, may_restore)?;
-            let is_extended = seen.operands.is_none() && !seen.is_new && may_extend;
-            if is_extended {
-                extend(turn, &mut bytes);
-                // The operands of a longer input do not apply to this one.
-                seen = Seen { operands: None, ..run(turn, &mut bytes, false)? };
-            }
-            Ok((seen.operands, seen.is_new.then_some(bytes), is_extended, seen.is_restored))
-        });
-        let (operands, solved, is_extended, is_restored) = order.await;
-        self.extensions -= usize::from(is_extended);
-        self.restores -= usize::from(is_restored);
-        if let Some(bytes) = solved {
-            self.solved = Some((bytes, op));
+        let mut seen = self.attempt(bytes.into(), op, self.restores > 0).await;
+        let may_extend = self.extensions > 0 && !rules.is_partial;
+        if seen.operands.is_none() && !seen.is_new && may_extend {
+            self.extensions -= 1;
+            let longer = extended(rules, self.rng, &seen.ran.bytes);
+            // The operands of a longer input do not apply to this one.
+            seen = Seen { operands: None, ..self.attempt(longer, op, false).await };
+        }
+        if seen.is_new {
+            self.solved = Some((seen.ran.bytes, op));
             return ControlFlow::Break(());
         }
-        ControlFlow::Continue(operands)
+        ControlFlow::Continue(seen.operands)
     }
 }
 
 /// Result of an attempt.
-#[derive(Clone, Copy, Default)]
 struct Seen {
+    ran: Ran,
     /// Operands at the place, if the run reaches it.
     operands: Option<[u64; 2]>,
     /// True if the place has a new result.
     is_new: bool,
-    /// True if restoring was tried.
-    is_restored: bool,
-}
-
-impl Seen {
-    fn of(dependent: &Dependent, known: &[u32], log: ComparisonLog<'_>) -> Self {
-        let (place, part) = (dependent.place, dependent.part);
-        let mut of_key = log.iter().filter(|comparison| comparison.key() == place.key);
-        let seen = of_key.nth(place.occurrence as usize);
-        let operands = seen.and_then(|comparison| numbers(&comparison, part));
-        let is_new = seen.is_some_and(|comparison| {
-            let is_forward = part.is_some() && operands.is_some_and(|[a, b]| a == b);
-            is_forward || !known.contains(&comparison.result())
-        });
-        Self { operands, is_new, is_restored: false }
-    }
-}
-
-/// Makes one run, and further runs to restore equalities that it breaks.
-fn attempt<H: Host>(
-    turn: &mut Turn<'_, H>,
-    op: &'static str,
-    bytes: &mut Vec<u8>,
-    dependent: &Dependent,
-    (known, (input, base, may)): (&[u32], (&[u8], &Base, bool)),
-) -> Result<Seen, H::Error> {
-    let (place, origin) = (dependent.place, origin(turn.id, op));
-    turn.door.fuzzer_mut().blockers.note_attempt(place.site);
-    let (mut seen, log) = logged(turn, origin, bytes, |log| {
-        let seen = Seen::of(dependent, known, log);
-        let is_undone = may && seen.operands.is_none() && may_restore(base.log.view(), log);
-        let is_shown = seen.is_new || log.is_partial() || is_undone;
-        (seen, is_shown.then(|| log.own_copy()))
-    })?;
-    let Some(mut log) = log else { return Ok(seen) };
-    if may && seen.operands.is_none() && !seen.is_new {
-        let pinned = changed_bytes(input, bytes);
-        let restored = restore(turn, (base, place), (bytes, &log), (&pinned, LEAST_COPY), op)?;
-        seen.is_restored = true;
-        if let Some(restored) = restored {
-            seen = Seen { is_restored: true, ..Seen::of(dependent, known, restored.log.view()) };
-            (*bytes, log) = (restored.bytes, restored.log);
-        }
-    }
-    if seen.is_new {
-        turn.shared.logs.results.learn(log.view());
-        return Ok(seen);
-    }
-    let place = (place, dependent.kind);
-    let is_equal = log.view().is_partial()
-        && comes_equal(turn, (input, &base.counts), place, (log.view(), bytes, origin))?;
-    // The operands at the place now are those of another comparison.
-    Ok(Seen { operands: seen.operands.filter(|_| !is_equal), is_new: is_equal, ..seen })
 }
 
 #[cfg(test)]
