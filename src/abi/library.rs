@@ -14,13 +14,13 @@ type Init = unsafe extern "C" fn(*mut c_void, c_uint) -> *mut c_void;
 type Nothing = unsafe extern "C" fn(*mut c_void);
 type Fuzz =
     unsafe extern "C" fn(*mut c_void, *mut u8, usize, *mut *mut u8, *mut u8, usize, usize) -> usize;
-type Count = unsafe extern "C" fn(*mut c_void, *const u8, usize) -> u32;
-type Describe = unsafe extern "C" fn(*mut c_void, usize) -> *const c_char;
+type CountFn = unsafe extern "C" fn(*mut c_void, *const u8, usize) -> u32;
+type DescribeFn = unsafe extern "C" fn(*mut c_void, usize) -> *const c_char;
 type PostProcess = unsafe extern "C" fn(*mut c_void, *mut u8, usize, *mut *mut u8) -> usize;
 type InitTrim = unsafe extern "C" fn(*mut c_void, *mut u8, usize) -> i32;
-type Trim = unsafe extern "C" fn(*mut c_void, *mut *mut u8) -> usize;
+type TrimFn = unsafe extern "C" fn(*mut c_void, *mut *mut u8) -> usize;
 type PostTrim = unsafe extern "C" fn(*mut c_void, u8) -> i32;
-type Havoc = unsafe extern "C" fn(*mut c_void, *mut u8, usize, *mut *mut u8, usize) -> usize;
+type HavocFn = unsafe extern "C" fn(*mut c_void, *mut u8, usize, *mut *mut u8, usize) -> usize;
 type Percent = unsafe extern "C" fn(*mut c_void) -> u8;
 type QueueGet = unsafe extern "C" fn(*mut c_void, *const c_char) -> u8;
 type QueueNew = unsafe extern "C" fn(*mut c_void, *const c_char, *const c_char) -> u8;
@@ -38,14 +38,14 @@ const OPAQUE_WORDS: usize = 2 << 20;
 pub struct Functions {
     deinit: Option<Nothing>,
     fuzz: Option<Fuzz>,
-    fuzz_count: Option<Count>,
+    fuzz_count: Option<CountFn>,
     splice_optout: bool,
-    describe: Option<Describe>,
+    describe: Option<DescribeFn>,
     post_process: Option<PostProcess>,
     init_trim: Option<InitTrim>,
-    trim: Option<Trim>,
+    trim: Option<TrimFn>,
     post_trim: Option<PostTrim>,
-    havoc: Option<Havoc>,
+    havoc: Option<HavocFn>,
     probability: Option<Percent>,
     queue_get: Option<QueueGet>,
     queue_new_entry: Option<QueueNew>,

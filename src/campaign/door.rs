@@ -5,10 +5,10 @@ use std::time::{Duration, Instant};
 
 use miette::Diagnostic;
 
-use super::confirm::{self, Needs};
+use super::confirm::{self, CrashCondition};
 use super::imports::Imports;
 use super::keep::MAX_HANGS;
-use super::{Campaign, CampaignError, orders};
+use super::{CampaignError, RunningInstance, orders};
 use crate::config::options::Strategy;
 use crate::disk::output::OutputDir;
 use crate::disk::sync::Import;
@@ -16,13 +16,11 @@ use crate::engine::corpus::{Origin, SeedId};
 use crate::engine::domain::KeyGain;
 use crate::engine::executor::RunError;
 use crate::engine::fuzzer::Fuzzer;
-use crate::engine::fuzzer::admit::{
-    Crash, NewSeed, Outcome as Admitted, Stored, StoredSeed, admit,
-};
+use crate::engine::fuzzer::admit::{Crash, NewSeed, Outcome, Stored, StoredSeed, admit};
 use crate::engine::fuzzer::door::{Door, DoorError, Part, Run};
 use crate::engine::mutate::Candidate;
 use crate::engine::schedule::ledger::{Effort, IMPORT_SLICE, Purpose};
-use crate::event::{Outcome, StopReason};
+use crate::event::{InjectionOutcome, StopReason};
 use crate::fleet::control::{Answer, Command, Incoming, Order};
 use crate::mutators::Mutators;
 use crate::sys::remedy::Remedy;
@@ -34,7 +32,7 @@ impl DoorError for CampaignError {
     }
 }
 
-impl Door for Campaign {
+impl Door for RunningInstance {
     type Mutators = Mutators;
     type Error = CampaignError;
 
@@ -175,7 +173,7 @@ impl Door for Campaign {
     }
 }
 
-impl Campaign {
+impl RunningInstance {
     pub(super) fn stop_reason(&self) -> Option<StopReason> {
         self.outside.stop_reason(&self.fuzzer)
     }
@@ -207,7 +205,7 @@ impl Campaign {
         let begin = Instant::now();
         let needs = match outside.limit_of_confirming() {
             Some(limit) => confirm::needs(self, &inputs, &limit)?,
-            None => Needs::Unknown,
+            None => CrashCondition::Unknown,
         };
         self.outside.statistics.confirming += begin.elapsed();
         // Starts a fresh process, so that the next crash depends only on inputs from here on.
@@ -335,7 +333,7 @@ impl Campaign {
         &mut self,
         bytes: Vec<u8>,
         origin: Origin,
-    ) -> Result<Option<Outcome>, CampaignError> {
+    ) -> Result<Option<InjectionOutcome>, CampaignError> {
         let mutation = &self.fuzzer.mutation;
         if !(mutation.min_len..=mutation.max_len).contains(&bytes.len()) {
             return Ok(None);
@@ -346,8 +344,8 @@ impl Campaign {
         if outcome.kept {
             self.inspect(&candidate)?;
         }
-        let Admitted { kept, crash, hang, stored } = outcome;
+        let Outcome { kept, crash, hang, stored } = outcome;
         let (input_id, path) = stored.map(|stored| (stored.number, stored.path)).unzip();
-        Ok(Some(Outcome { kept, crash, hang, input_id, path }))
+        Ok(Some(InjectionOutcome { kept, crash, hang, input_id, path }))
     }
 }

@@ -1,6 +1,6 @@
 //! A campaign: the only place where the search and its surroundings meet.
 //!
-//! Each part owns its data and has its own file. `Campaign` joins them in three files: this one has the loop,
+//! Each part owns its data and has its own file. `RunningInstance` joins them in three files: this one has the loop,
 //! `dry_run.rs` what precedes it, and `door.rs` what happens in and between its runs.
 
 mod blocked;
@@ -43,13 +43,13 @@ use crate::engine::stage::foreign::Foreign;
 use crate::engine::stage::produce::Producer;
 use crate::engine::stage::{StageEnd, Stages};
 use crate::event::{Event, EventSink, StopReason};
-use crate::fleet::control::Control;
+use crate::fleet::control::CommandSource;
 use crate::mutators::Mutators;
 use crate::mutators::states::Reached;
 
 use imports::Imports;
 use modules::{ONLY, only_states};
-use orders::Orders;
+use orders::PendingOrders;
 use outside::Outside;
 use state::StateFiles;
 
@@ -59,7 +59,7 @@ use state::StateFiles;
 pub fn run(
     options: Options,
     sinks: impl FnOnce(&OutputDir) -> Vec<Box<dyn EventSink>>,
-    control: Vec<Control>,
+    control: Vec<CommandSource>,
 ) -> Result<StopReason, CampaignError> {
     let mut campaign = start::open(options, sinks, control)?;
     campaign.fuzz()
@@ -69,7 +69,7 @@ pub fn run(
 const MOST_LATE: usize = 4;
 
 /// One running instance.
-struct Campaign {
+struct RunningInstance {
     options: Options,
     fuzzer: Fuzzer<Mutators>,
     /// The output folder, reports, numbers and limits.
@@ -79,10 +79,10 @@ struct Campaign {
     /// Finds of other fuzzers; None if there cannot be any.
     imports: Option<Imports>,
     /// Orders of clients; None without a control socket.
-    orders: Option<Orders>,
+    orders: Option<PendingOrders>,
 }
 
-impl Campaign {
+impl RunningInstance {
     /// Imports the seeds, then fuzzes until a reason to stop. All finds are on disk whichever way it ends.
     fn fuzz(&mut self) -> Result<StopReason, CampaignError> {
         let mut stages = Stages::new();

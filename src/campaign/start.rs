@@ -6,14 +6,14 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use super::imports::Imports;
-use super::limits::Limits;
-use super::orders::Orders;
+use super::limits::CampaignLimits;
+use super::orders::PendingOrders;
 use super::outside::Outside;
 use super::reports::Reports;
 use super::state::StateFiles;
 use super::statistics::Statistics;
 use super::wait::Obstacles;
-use super::{Campaign, CampaignError};
+use super::{CampaignError, RunningInstance};
 use crate::config::options::{
     CpuChoice, DomainMode, Input, Logger, Options, OutputOptions, SanitizerOptions, SyncOptions,
     TargetOptions, TimeoutSpec,
@@ -21,7 +21,7 @@ use crate::config::options::{
 use crate::crashes::triage::Follower;
 use crate::disk::output::OutputDir;
 use crate::disk::output::earlier::Earlier;
-use crate::disk::sync::{Peers, Places};
+use crate::disk::sync::{Peers, SyncFolders};
 use crate::engine::calibrate;
 use crate::engine::domain::{self, Domain};
 use crate::engine::executor::{Executor, InputFunctions, TargetInfo};
@@ -33,7 +33,7 @@ use crate::engine::runner::Runner;
 use crate::engine::schedule::ScheduleOptions;
 use crate::event::{Event, EventBus, EventSink};
 use crate::exec::{self, HarnessMutator, Hooked, Setup, TargetError};
-use crate::fleet::control::Control;
+use crate::fleet::control::CommandSource;
 use crate::mutators::{self, Mutators};
 use crate::sys::stop::Stop;
 use crate::sys::waits::Wait;
@@ -53,8 +53,8 @@ const DICTIONARY_WARNINGS: usize = 10;
 pub(super) fn open(
     options: Options,
     sinks: impl FnOnce(&OutputDir) -> Vec<Box<dyn EventSink>>,
-    control: Vec<Control>,
-) -> Result<Campaign, CampaignError> {
+    control: Vec<CommandSource>,
+) -> Result<RunningInstance, CampaignError> {
     let stop = Stop::default();
     open_parts(options, sinks, control, stop.clone()).map_err(|error| match error {
         CampaignError::Target(TargetError::NoHello { .. })
@@ -71,9 +71,9 @@ pub(super) fn open(
 fn open_parts(
     mut options: Options,
     sinks: impl FnOnce(&OutputDir) -> Vec<Box<dyn EventSink>>,
-    control: Vec<Control>,
+    control: Vec<CommandSource>,
     stop: Stop,
-) -> Result<Campaign, CampaignError> {
+) -> Result<RunningInstance, CampaignError> {
     check_core_pattern(&options.target)?;
     let (mut dictionary, mut not_loaded) = load_dictionaries(&options.mutation.dictionaries)?;
     let mut output = OutputDir::open(&options.output, options.input == Input::Resume)?;
@@ -122,11 +122,11 @@ fn open_parts(
     let runner = Runner::new(executor).send_late(options.custom.late_send).recording(recorded);
     let sidecars = start_sanitizers(&options, &mut output, &stop)?;
     let logger = start_logger(&options, &mut output, &stop, runner.info())?;
-    let orders = Orders::new(control, &stop, &mut bus)?;
+    let orders = PendingOrders::new(control, &stop, &mut bus)?;
     let mut campaign =
         assemble(options, Hooked { runner, mutators }, output, bus, dictionary, stop);
     (campaign.imports, campaign.orders) = (imports(&campaign.options), orders);
-    let Campaign { options, fuzzer, outside, state, .. } = &mut campaign;
+    let RunningInstance { options, fuzzer, outside, state, .. } = &mut campaign;
     (outside.statistics.core, outside.reports.triage) = (core, triage);
     fuzzer.follow(&flow);
     sidecars.into_iter().for_each(|sidecars| fuzzer.run_beside(sidecars));
@@ -175,7 +175,7 @@ pub(super) fn assemble(
     mut bus: EventBus,
     dictionary: Dictionary,
     stop: Stop,
-) -> Campaign {
+) -> RunningInstance {
     let plan = Plan {
         mutation: options.mutation.clone(),
         foreign_only: options.custom.only,
@@ -209,12 +209,12 @@ pub(super) fn assemble(
         reports: Reports::new(&options, bus, &output),
         output,
         statistics,
-        limits: Limits { options: std::mem::take(&mut options.limits), stop },
+        limits: CampaignLimits { options: std::mem::take(&mut options.limits), stop },
         obstacles: Obstacles::default(),
         extension: options.output.extension.clone(),
     };
     let state = StateFiles::new(&options, &fuzzer);
-    Campaign { options, fuzzer, outside, state, imports: None, orders: None }
+    RunningInstance { options, fuzzer, outside, state, imports: None, orders: None }
 }
 
 fn admission_options(options: &Options) -> AdmissionOptions {
@@ -242,7 +242,7 @@ fn imports(options: &Options) -> Option<Imports> {
     }
     let output = &options.output;
     let instances = instances.then(|| (output.root.clone(), output.instance.clone()));
-    let places = Places { instances, folders: folders.clone(), relist: *relist };
+    let places = SyncFolders { instances, folders: folders.clone(), relist: *relist };
     Some(Imports::new(Peers::new(places)))
 }
 

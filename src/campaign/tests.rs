@@ -12,10 +12,10 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use super::start::assemble;
-use super::{BadSeeds, Campaign, CampaignError};
+use super::{BadSeeds, CampaignError, RunningInstance};
 use crate::config::options::*;
 use crate::disk::output::OutputDir;
-use crate::disk::sync::{Peers, Places};
+use crate::disk::sync::{Peers, SyncFolders};
 use crate::engine::domain::{Domain, Reducer};
 use crate::engine::executor::{Executor, ExitKind};
 use crate::engine::fake::FakeExecutor;
@@ -80,7 +80,7 @@ impl EventSink for Recorder {
     }
 }
 
-fn campaign(options: Options, executor: FakeExecutor) -> (Campaign, Recorder) {
+fn campaign(options: Options, executor: FakeExecutor) -> (RunningInstance, Recorder) {
     campaign_with(options, executor, Mutators::default())
 }
 
@@ -88,7 +88,7 @@ fn campaign_with(
     options: Options,
     executor: FakeExecutor,
     mutators: Mutators,
-) -> (Campaign, Recorder) {
+) -> (RunningInstance, Recorder) {
     let resume = options.input == Input::Resume;
     let output = OutputDir::open(&options.output, resume).unwrap();
     let recorder = Recorder::default();
@@ -418,7 +418,7 @@ fn all_events_of_a_short_campaign_come_in_order() {
 fn after_a_request_to_stop_the_last_look_at_others_misses_nothing() {
     let dir = seed_folder(&[b"x"]);
     std::fs::create_dir(dir.path().join("theirs")).unwrap();
-    let places = Places { folders: vec![dir.path().join("theirs")], ..Places::default() };
+    let places = SyncFolders { folders: vec![dir.path().join("theirs")], ..SyncFolders::default() };
     let (mut campaign, _) = campaign(options(dir.path(), DomainMode::Off, 1000), letters());
     campaign.import_seeds(&mut Stages::new()).unwrap();
     campaign.imports = Some(super::imports::Imports::new(Peers::new(places)));

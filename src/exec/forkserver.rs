@@ -91,13 +91,13 @@ pub struct ForkServer {
     reported: BTreeSet<ModeNote>,
     notes: Vec<String>,
     /// See [`Executor::take_account`].
-    account: Option<Account>,
+    account: Option<RunAccount>,
     counter_places: RefCell<CounterPlaces>,
 }
 
 /// See [`Executor::take_account`].
 #[derive(Debug)]
-struct Account {
+struct RunAccount {
     /// Input of the account; None for the last run.
     input: Option<Vec<u8>>,
     text: String,
@@ -241,7 +241,7 @@ impl ForkServer {
             return Err(TargetError::Lost { how });
         }
         let text = format!("twice it took the target's fork server along: {how}");
-        self.account = Some(Account { input: None, text });
+        self.account = Some(RunAccount { input: None, text });
         self.start_again(how)?;
         self.switch_children();
         self.session.maps.clear();

@@ -29,7 +29,7 @@ fn with_one(
     options: Options,
     executor: FakeExecutor,
     mutator: FakeMutator,
-) -> (Campaign, Recorder) {
+) -> (RunningInstance, Recorder) {
     campaign_with(options, executor, Mutators::new(vec![Box::new(mutator)], 1))
 }
 

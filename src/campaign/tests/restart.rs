@@ -6,7 +6,7 @@ use std::path::Path;
 use rand_core::SeedableRng;
 use serde_json::{Value, json};
 
-use super::{Campaign, Recorder, campaign, options, seed_folder};
+use super::{Recorder, RunningInstance, campaign, options, seed_folder};
 use crate::config::options::{DomainMode, Input, Options};
 use crate::engine::domain::{Domain, Reducer};
 use crate::engine::executor::ExitKind;
@@ -193,7 +193,7 @@ fn nothing_that_is_published_runs_backwards_while_a_queue_is_read() {
     fs::write(instance.join("fuzzer_stats"), numbers).unwrap();
     let resumed = Options { input: Input::Resume, ..options(dir.path(), DomainMode::Guide, 1) };
     let (mut next, _) = campaign(resumed, target());
-    let shown = |next: &mut Campaign| {
+    let shown = |next: &mut RunningInstance| {
         let Snapshot { corpus, finds, coverage, .. } = next.outside.snapshot(&next.fuzzer);
         assert_eq!((corpus.corpus_count, finds.saved_crashes), (entries, 13));
         assert!(coverage.edges_found >= 9, "{}", coverage.edges_found);

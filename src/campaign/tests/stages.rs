@@ -3,7 +3,7 @@
 
 use std::sync::mpsc::sync_channel;
 
-use super::super::orders::Orders;
+use super::super::orders::PendingOrders;
 use super::super::reports::TICK;
 use super::*;
 use crate::engine::comparison::ComparisonKind;
@@ -65,7 +65,7 @@ fn endless(late: bool) -> Box<dyn Mutator> {
 }
 
 /// A campaign with imported seeds, in which every stage has work.
-fn begun(dir: &tempfile::TempDir, target: &Target) -> (Campaign, Recorder) {
+fn begun(dir: &tempfile::TempDir, target: &Target) -> (RunningInstance, Recorder) {
     let mutators = Mutators::new(vec![endless(false), endless(true)], 1);
     let options = options(dir.path(), DomainMode::Off, u64::MAX);
     let (mut campaign, recorder) = campaign_with(options, target.executor(), mutators);
@@ -81,13 +81,13 @@ fn seeds() -> tempfile::TempDir {
 
 /// A single stage of a turn.
 struct One {
-    stages: Stages<Campaign>,
+    stages: Stages<RunningInstance>,
     index: usize,
 }
 
 impl One {
     fn all() -> impl Iterator<Item = Self> {
-        let count = Stages::<Campaign>::new().parts().0.len();
+        let count = Stages::<RunningInstance>::new().parts().0.len();
         (0..count).map(|index| Self { stages: Stages::new(), index })
     }
 
@@ -96,14 +96,14 @@ impl One {
     }
 
     /// Runs it on the first usable seed.
-    fn run(&mut self, campaign: &mut Campaign) -> StageEnd {
+    fn run(&mut self, campaign: &mut RunningInstance) -> StageEnd {
         let id = campaign.fuzzer.corpus.iter().find(|seed| !seed.disabled).unwrap().id;
         let (list, shared) = self.stages.parts();
         list[self.index].run(&mut Turn { door: campaign, id, shared }).unwrap()
     }
 }
 
-fn for_each_stage(test: impl Fn(&mut One, &Target, &mut Campaign, &Recorder, &Path)) {
+fn for_each_stage(test: impl Fn(&mut One, &Target, &mut RunningInstance, &Recorder, &Path)) {
     for mut stage in One::all() {
         let (dir, target) = (seeds(), Target::new());
         let (mut campaign, recorder) = begun(&dir, &target);
@@ -200,7 +200,7 @@ fn a_stop_ends_every_stage_within_one_batch() {
 fn orders_and_a_pause_reach_every_stage_within_one_batch() {
     for_each_stage(|stage, target, campaign, recorder, _| {
         let (sender, inbox) = sync_channel(8);
-        campaign.orders = Some(Orders::from(inbox));
+        campaign.orders = Some(PendingOrders::from(inbox));
         let (recorder, name) = (recorder.clone(), stage.name());
         target.does(move |run| {
             let replies = |event: &&Event| matches!(event, Event::Reply(_));
@@ -278,7 +278,7 @@ fn counting() -> FakeExecutor {
 }
 
 /// Result of trimming a seed.
-fn trimmed(seed: &[u8], mutators: Mutators, min_len: usize) -> (Vec<u8>, Campaign) {
+fn trimmed(seed: &[u8], mutators: Mutators, min_len: usize) -> (Vec<u8>, RunningInstance) {
     let dir = seed_folder(&[seed]);
     let mut options = options(dir.path(), DomainMode::Off, u64::MAX);
     options.mutation.min_len = min_len;

@@ -13,13 +13,13 @@ const MOST: u64 = 100;
 
 pub(super) struct Bugs<'a> {
     facts: &'a Facts,
-    bugs: Vec<Bug>,
+    bugs: Vec<BugEntry>,
     why: String,
 }
 
 /// An entry of the answer to `bugs`.
 #[derive(Deserialize)]
-struct Bug {
+struct BugEntry {
     id: String,
     title: String,
     place: Option<String>,
@@ -50,7 +50,7 @@ impl<'a> Bugs<'a> {
             match facts.answers.get(json!({"cmd": "bugs", "limit": MOST})) {
                 Some(Ok(answer)) => {
                     let entries = answer["entries"].as_array().into_iter().flatten();
-                    bugs = entries.filter_map(|one| Bug::deserialize(one).ok()).collect();
+                    bugs = entries.filter_map(|one| BugEntry::deserialize(one).ok()).collect();
                     let warnings = answer["warnings"].as_array().into_iter().flatten();
                     let warnings: Vec<&str> =
                         warnings.filter_map(serde_json::Value::as_str).collect();
@@ -64,7 +64,7 @@ impl<'a> Bugs<'a> {
         Self { facts, bugs, why }
     }
 
-    fn stacks(&self, bug: &Bug, width: usize) -> Vec<Line<'static>> {
+    fn stacks(&self, bug: &BugEntry, width: usize) -> Vec<Line<'static>> {
         let details = match self.facts.answers.get(json!({"cmd": "bug", "bug": bug.id})) {
             Some(Ok(answer)) => Details::deserialize(answer).map_err(|error| error.to_string()),
             Some(Err(error)) => Err(error.to_owned()),

@@ -20,7 +20,7 @@ pub(super) struct Domains<'a>(pub(super) &'a Facts);
 
 /// A domain of the answer to `domains`.
 #[derive(Deserialize)]
-struct Values {
+struct DomainValues {
     keys: Vec<Value>,
 }
 
@@ -46,7 +46,7 @@ impl Domains<'_> {
                 return vec![Line::raw(format!(" {}", no_answer(other.and_then(Result::err))))];
             }
         };
-        let values = answer["entries"].get(0).and_then(|one| Values::deserialize(one).ok());
+        let values = answer["entries"].get(0).and_then(|one| DomainValues::deserialize(one).ok());
         let keys = values.into_iter().flat_map(|values| values.keys);
         let mut lines = vec![Line::styled("      value  input      place", DIM)];
         lines.extend(keys.map(|it| {

@@ -110,12 +110,12 @@ fn draw_all(frame: &mut Frame<'_>, facts: &Facts, view: &mut View, colors: Color
         Page::Stuck => Box::new(stuck::StuckPlaces::of(facts)),
         Page::Bugs => Box::new(bugs::Bugs::of(facts)),
         Page::Source => match &file {
-            None => Box::new(source::Files::of(facts)),
-            Some(file) => Box::new(source::Functions::of(facts, file)),
+            None => Box::new(source::FileList::of(facts)),
+            Some(file) => Box::new(source::FunctionList::of(facts, file)),
         },
         Page::Queue => Box::new(queue::QueueFiles(facts)),
-        Page::Stages => Box::new(stages::Stages::of(s)),
-        Page::Log => Box::new(log::Log(facts)),
+        Page::Stages => Box::new(stages::StagesPage::of(s)),
+        Page::Log => Box::new(log::LogPage(facts)),
     };
     draw_list(frame, main, &*list, view);
     finish(frame, bottom, facts, view, colors);

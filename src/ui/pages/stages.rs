@@ -9,13 +9,13 @@ use ffuzz_event::Snapshot;
 /// Minimum number of runs for a rate.
 const FEW_RUNS: u64 = 1000;
 
-pub(super) struct Stages<'a> {
+pub(super) struct StagesPage<'a> {
     s: &'a Snapshot,
     /// Finds and runs of all stages.
     all: (u64, u64),
 }
 
-impl<'a> Stages<'a> {
+impl<'a> StagesPage<'a> {
     pub(super) fn of(s: &'a Snapshot) -> Self {
         let stages = s.search.stages.iter();
         let all = stages.fold((0, 0), |sum, it| (sum.0 + it.finds, sum.1 + it.execs));
@@ -46,7 +46,7 @@ impl<'a> Stages<'a> {
     }
 }
 
-impl List for Stages<'_> {
+impl List for StagesPage<'_> {
     fn header(&self) -> String {
         " stage              finds     runs  of all runs  finds per million runs".into()
     }

@@ -12,7 +12,7 @@ use ratatui::{Terminal, TerminalOptions, Viewport};
 use super::asking::Answers;
 use super::facts::{Facts, Queue};
 use super::inbox::{Batch, Inbox};
-use super::keys::{Key, Keys};
+use super::keys::{KeyPress, Keys};
 use super::terminal::TerminalGuard;
 use super::view::{Action, Page, View};
 use super::{Surroundings, Wish};
@@ -197,7 +197,7 @@ impl Shown {
         }
     }
 
-    fn typed(&mut self, (code, modifiers): Key) {
+    fn typed(&mut self, (code, modifiers): KeyPress) {
         match self.view.key(code, modifiers) {
             Some(Action::End) => (self.wish)(Wish::End),
             Some(Action::Pause) if self.view.only_watches => {
