@@ -146,7 +146,7 @@ impl Library {
         let mut result = std::ptr::null_mut();
         // SAFETY: the interface's prototype; both buffers are ours and outlive the call.
         let made = unsafe { fuzz(self.data, buf, len, &raw mut result, add, other.len(), max_len) };
-        take(self.buffer.as_ptr_range(), (result, made), max_len, out)
+        take(self.buffer.as_ptr_range(), result, made, max_len, out)
     }
 
     pub fn post_process(&mut self, input: &[u8], max_len: usize, out: &mut Vec<u8>) -> Returned {
@@ -155,7 +155,7 @@ impl Library {
         let mut result = std::ptr::null_mut();
         // SAFETY: the interface's prototype; the buffer is ours and outlives the call.
         let made = unsafe { post_process(self.data, buf, len, &raw mut result) };
-        take(self.buffer.as_ptr_range(), (result, made), max_len, out)
+        take(self.buffer.as_ptr_range(), result, made, max_len, out)
     }
 
     pub fn havoc(&mut self, bytes: &mut Vec<u8>, max_len: usize) -> Returned {
@@ -169,7 +169,7 @@ impl Library {
             bytes.truncate(made);
             return Returned::Bytes;
         }
-        let returned = take(bytes.as_ptr_range(), (result, made), max_len, &mut self.buffer);
+        let returned = take(bytes.as_ptr_range(), result, made, max_len, &mut self.buffer);
         if returned == Returned::Bytes {
             std::mem::swap(bytes, &mut self.buffer);
         }
@@ -209,7 +209,7 @@ impl Library {
         let mut result = std::ptr::null_mut();
         // SAFETY: the interface's prototype.
         let made = unsafe { trim(self.data, &raw mut result) };
-        take(self.buffer.as_ptr_range(), (result, made), max_len, out)
+        take(self.buffer.as_ptr_range(), result, made, max_len, out)
     }
 
     pub fn post_trim(&mut self, success: bool) -> i32 {
@@ -252,7 +252,8 @@ impl Library {
 /// `lent` is the buffer that the hook got.
 fn take(
     lent: Range<*const u8>,
-    (result, len): (*mut u8, usize),
+    result: *mut u8,
+    len: usize,
     max_len: usize,
     out: &mut Vec<u8>,
 ) -> Returned {

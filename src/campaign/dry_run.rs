@@ -152,7 +152,7 @@ impl RunningInstance {
         let (mut stored, separator) = (Vec::new(), options.seeds.separator.as_deref());
         for start in starts {
             let next = stored.last().map_or(SeedId(0), |last: &QueuedSeed| SeedId(last.id.0 + 1));
-            stored.push(outside.store_start(fuzzer, (start, separator), next)?);
+            stored.push(outside.store_start(fuzzer, start, separator, next)?);
         }
         outside.warn_of_cut_seeds(fuzzer.mutation.max_len, &stored);
         Ok(stored)
@@ -467,7 +467,7 @@ impl Outside {
         // Numbers are never reused, even if files were removed.
         self.statistics.saved_crashes = crashes_known.max(next_number(&crashes, MAX_CRASHES));
         self.statistics.saved_hangs = hangs_known.max(next_number(&hangs, MAX_HANGS));
-        let unknown = |from| move |file: &(String, PathBuf)| number(file) >= from;
+        let unknown = |from| move |file: &(String, PathBuf)| number(&file.0) >= from;
         let crashes = crashes.into_iter().filter(unknown(crashes_known));
         let hangs = hangs.into_iter().filter(unknown(hangs_known));
         Ok(crashes.chain(hangs).map(|(_, path)| path).collect())
@@ -478,14 +478,14 @@ impl Outside {
 fn next_number(files: &[(String, PathBuf)], most: u64) -> u64 {
     files
         .iter()
-        .map(number)
+        .map(|(name, _)| number(name))
         .filter(|number| *number < most)
         .map(|number| number + 1)
         .max()
         .unwrap_or(0)
 }
 
-fn number((name, _): &(String, PathBuf)) -> u64 {
+fn number(name: &str) -> u64 {
     names::parse(name).map_or(0, |parsed| parsed.id.into())
 }
 

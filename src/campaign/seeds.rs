@@ -146,7 +146,8 @@ impl Outside {
     pub(super) fn store_start(
         &mut self,
         fuzzer: &mut Fuzzer<Mutators>,
-        (start, separator): (Start, Option<&[u8]>),
+        start: Start,
+        separator: Option<&[u8]>,
         next: SeedId,
     ) -> Result<QueuedSeed, CampaignError> {
         let mut data = start.read()?;

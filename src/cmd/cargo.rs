@@ -250,12 +250,12 @@ impl Builder {
                 }
                 let is_libfuzzers = words.are_libfuzzers()?;
                 let (harnesses, program) = self.build(&build, &harness)?;
-                let harness = (&*harness, &*program);
+                let options = &words.options;
                 match runs.is_some() || is_libfuzzers {
                     true => {
-                        artifacts::minimize(&harnesses, harness, (&input, runs), &words.options)
+                        artifacts::minimize(&harnesses, &harness, &program, &input, runs, options)
                     }
-                    false => minimize::input(&harnesses, harness, &input, &words.options),
+                    false => minimize::input(&harnesses, &harness, &program, &input, options),
                 }
             }
         }
@@ -338,9 +338,9 @@ impl<'a> Task<'a> {
         program: &Path,
     ) -> Result<ExitCode, Failure> {
         match self {
-            Self::Run { words, jobs } => artifacts::run(harnesses, (harness, program), words, jobs),
+            Self::Run { words, jobs } => artifacts::run(harnesses, harness, program, words, jobs),
             Self::Fuzz { seeds, options } => {
-                let mut command = fuzz(harnesses, harness, program, (seeds, &options))?;
+                let mut command = fuzz(harnesses, harness, program, seeds, &options)?;
                 Err(cannot_start(&command.exec()))
             }
         }
@@ -351,7 +351,8 @@ fn fuzz(
     harnesses: &Harnesses,
     harness: &str,
     program: &Path,
-    (seeds, options): (Option<&Path>, &[OsString]),
+    seeds: Option<&Path>,
+    options: &[OsString],
 ) -> Result<Command, Failure> {
     let is_given = |option: &str| options.iter().any(|word| word == option);
     let mut command = Command::new(own_program()?);

@@ -206,14 +206,14 @@ impl ForkServer {
             runs.inherit(earlier);
         }
         let (before, now) = (self.session.maps.keys(), session.maps.keys());
-        let edges = (self.session.maps.edges().len(), session.maps.edges().len());
+        let [edges_before, edges_now] = [&self.session, &session].map(|it| it.maps.edges().len());
         self.session = session;
         self.logs = false;
         self.beginning = None;
         self.helpers = Helpers::new();
         self.offer_snapshots();
         self.restart = Some(how);
-        self.note_new_map(edges);
+        self.note_new_map(edges_before, edges_now);
         if before == now { Ok(()) } else { Err(TargetError::Changed { before, now }) }
     }
 

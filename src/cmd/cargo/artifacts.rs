@@ -20,7 +20,8 @@ const LINE: &str =
 /// Runs the harness and reports the failing input as cargo-fuzz does. The exit code is 1 after a failure.
 pub(super) fn run(
     harnesses: &Harnesses,
-    (harness, program): (&str, &Path),
+    harness: &str,
+    program: &Path,
     words: &CargoWords,
     jobs: Option<u32>,
 ) -> Result<ExitCode, Failure> {
@@ -86,8 +87,10 @@ fn run_by_stdin(harness: &str, program: &Path, words: &CargoWords) -> Result<Exi
 /// Minimizes a failing input as libFuzzer's `-minimize_crash=1` does, and prints the path of the result.
 pub(super) fn minimize(
     harnesses: &Harnesses,
-    (harness, program): (&str, &Path),
-    (input, runs): (&Path, Option<u32>),
+    harness: &str,
+    program: &Path,
+    input: &Path,
+    runs: Option<u32>,
     options: &[OsString],
 ) -> Result<ExitCode, Failure> {
     if !binary::has_driver(program) {

@@ -138,7 +138,8 @@ fn cannot_replace(corpus: &Path, small: &Path, error: &io::Error) -> Failure {
 /// Minimizes one input and prints the path of the result.
 pub(super) fn input(
     harnesses: &Harnesses,
-    (harness, program): (&str, &Path),
+    harness: &str,
+    program: &Path,
     input: &Path,
     options: &[OsString],
 ) -> Result<ExitCode, Failure> {

@@ -124,7 +124,7 @@ impl<'a> EdgeNames<'a> {
         }
     }
 
-    fn key(&self, (key, value, before): (u32, u32, u32)) -> MergedKey {
+    fn key(&self, key: u32, value: u32, before: u32) -> MergedKey {
         let domains = &self.known.domains;
         let domain = domains.iter().enumerate().find(|(_, domain)| domain.holds(key));
         let label = domain.map(|(index, domain)| domain.label(index)).unwrap_or_default();
@@ -144,7 +144,11 @@ impl<'a> EdgeNames<'a> {
             counts: edges(&beyond.counts),
             crash_edges: beyond.crashes,
             hang_edges: beyond.hangs,
-            keys: beyond.keys.iter().map(|key| self.key(*key)).collect(),
+            keys: beyond
+                .keys
+                .iter()
+                .map(|(key, value, before)| self.key(*key, *value, *before))
+                .collect(),
         }
     }
 

@@ -95,14 +95,15 @@ struct FilePlace<'a> {
 }
 
 impl FilePlace<'_> {
-    fn mistake(
-        &self,
-        key: Option<String>,
-        at: usize,
-        (problem, remedy): TermProblem,
-    ) -> DeclarationError {
+    fn mistake(&self, key: Option<String>, at: usize, refusal: TermProblem) -> DeclarationError {
         let line = 1 + self.text[..at.min(self.text.len())].matches('\n').count();
-        DeclarationError { file: self.path.to_owned(), line, key, problem, remedy }
+        DeclarationError {
+            file: self.path.to_owned(),
+            line,
+            key,
+            problem: refusal.0,
+            remedy: refusal.1,
+        }
     }
 
     fn refuse(&self, key: &str, span: Range<usize>, refusal: TermProblem) -> DeclarationError {

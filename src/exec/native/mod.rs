@@ -107,7 +107,7 @@ impl Native {
             is_empty = false;
             let unreadable = |source| NativeError::Unreadable { path: path.into(), source };
             compared
-                .extend(add(&mut table, path, amount, (&entries, &mut known)).map_err(unreadable)?);
+                .extend(add(&mut table, path, amount, &entries, &mut known).map_err(unreadable)?);
         }
         if is_empty {
             return Err(NativeError::NoSuchModule { names: objects.names() }.into());
@@ -253,7 +253,8 @@ fn add(
     table: &mut table::NativeTable,
     path: &Path,
     amount: Amount,
-    (entries, known): (&Entries, &mut CodeSize),
+    entries: &Entries,
+    known: &mut CodeSize,
 ) -> io::Result<Option<Compared>> {
     let data = fs::metadata(path)?;
     let bytes = fs::read(path)?;

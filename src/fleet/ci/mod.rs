@@ -288,7 +288,7 @@ fn fuzz(
             turns.into_iter().zip(playing.drain(..)).filter(|(turn, _)| *turn > 0).collect();
         // Long turns begin first, so that all end at about the same time.
         waiting.sort_by_key(|(turn, _)| *turn);
-        run_round(settings, stop, waiting, (slots, workers), end, say)?;
+        run_round(settings, stop, waiting, slots, workers, end, say)?;
     }
 }
 
@@ -297,7 +297,8 @@ fn run_round(
     settings: &CiSettings,
     stop: &Stop,
     mut waiting: Vec<(u64, &mut Harness)>,
-    (slots, workers): (usize, usize),
+    slots: usize,
+    workers: usize,
     end: Instant,
     say: &mut dyn FnMut(&str),
 ) -> Result<(), CiError> {

@@ -125,11 +125,11 @@ struct Place<'a> {
 }
 
 impl Place<'_> {
-    fn mistake(&self, at: usize, (problem, remedy): TableProblem) -> Mistake {
+    fn mistake(&self, at: usize, refusal: TableProblem) -> Mistake {
         let before = self.text.get(..at.min(self.text.len())).unwrap_or_default();
         let line = 1 + before.matches('\n').count();
         let column = 1 + before.rsplit('\n').next().unwrap_or_default().chars().count();
-        Mistake { path: self.path.to_owned(), line, column, problem, remedy }
+        Mistake { path: self.path.to_owned(), line, column, problem: refusal.0, remedy: refusal.1 }
     }
 
     fn check<T>(
@@ -262,7 +262,7 @@ impl TableReader<'_> {
         for target in targets {
             for chain in &chains {
                 for (name, path) in &seeds {
-                    jobs.push(self.job(target, *chain, (name, path), limits, job)?);
+                    jobs.push(self.job(target, *chain, name, path, limits, job)?);
                 }
             }
         }
@@ -273,7 +273,8 @@ impl TableReader<'_> {
         &self,
         target: &Target,
         chain: Option<&Mutators>,
-        (seed, path): (&str, &Path),
+        seed: &str,
+        path: &Path,
         limits: JobLimits,
         table: &JobTable,
     ) -> Result<Job, Mistake> {

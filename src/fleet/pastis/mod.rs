@@ -98,12 +98,6 @@ impl From<BrokerEvent> for ClientEvent {
     }
 }
 
-impl From<(u32, FuzzerEvent)> for ClientEvent {
-    fn from((client, said): (u32, FuzzerEvent)) -> Self {
-        Self::Fuzzer(client, said)
-    }
-}
-
 /// Runs until a signal requests the end.
 ///
 /// Must be called by a thread that lives as long as the process.

@@ -4,7 +4,7 @@ use ratatui::text::Line;
 use serde::Deserialize;
 use serde_json::json;
 
-use super::{BAD, DIM, List, STRONG, fact, no_answer, window};
+use super::{BAD, DIM, List, STRONG, TextSize, fact, no_answer, window};
 use crate::format::{count, fit, short_time};
 use crate::screen::facts::Facts;
 
@@ -113,21 +113,21 @@ impl List for Bugs<'_> {
     fn text(
         &self,
         index: usize,
-        size: (usize, usize),
+        size: TextSize,
         scroll: usize,
         _is_open: bool,
     ) -> Vec<Line<'static>> {
         let Some(bug) = self.bugs.get(index) else { return Vec::new() };
-        let mut lines = vec![Line::styled(fit(&format!(" {}", bug.title), size.0), STRONG)];
-        lines.push(fact("bug", &bug.id, size.0));
-        lines.extend(bug.place.as_ref().map(|place| fact("place", place, size.0)));
+        let mut lines = vec![Line::styled(fit(&format!(" {}", bug.title), size.width), STRONG)];
+        lines.push(fact("bug", &bug.id, size.width));
+        lines.extend(bug.place.as_ref().map(|place| fact("place", place, size.width)));
         if let Some([seconds, runs]) = bug.seen {
             let text = format!("after {} and {} runs", short_time(seconds), count(runs));
-            lines.push(fact("first seen", &text, size.0));
+            lines.push(fact("first seen", &text, size.width));
         }
-        lines.push(fact("input", &bug.input, size.0));
-        lines.extend(self.stacks(bug, size.0));
-        window(lines, size.1, scroll)
+        lines.push(fact("input", &bug.input, size.width));
+        lines.extend(self.stacks(bug, size.width));
+        window(lines, size.height, scroll)
     }
 
     fn empty(&self) -> String {

@@ -3,7 +3,7 @@
 use ratatui::style::Style;
 use ratatui::text::Line;
 
-use super::{BAD, DIM, List, WARN, window};
+use super::{BAD, DIM, List, TextSize, WARN, window};
 use crate::format::{clock, fit};
 use crate::screen::facts::{Facts, LogLine, Weight};
 
@@ -43,7 +43,7 @@ impl List for LogPage<'_> {
     fn text(
         &self,
         index: usize,
-        (width, height): (usize, usize),
+        TextSize { width, height }: TextSize,
         scroll: usize,
         _is_open: bool,
     ) -> Vec<Line<'static>> {

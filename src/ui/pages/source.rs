@@ -5,7 +5,7 @@ use ratatui::text::{Line, Span};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::{DIM, List, NEW, no_answer, untabbed};
+use super::{DIM, List, NEW, TextSize, no_answer, untabbed};
 use crate::format::{count, fit, fit_end, percent};
 use crate::screen::facts::Facts;
 
@@ -101,18 +101,18 @@ impl List for FileList<'_> {
     fn text(
         &self,
         index: usize,
-        size: (usize, usize),
+        size: TextSize,
         scroll: usize,
         _is_open: bool,
     ) -> Vec<Line<'static>> {
         let Some(file) = self.files.get(index) else { return Vec::new() };
         let functions = FunctionList::of(self.facts, &file.file);
         if functions.functions.is_empty() {
-            return vec![Line::raw(fit(&format!(" {}", functions.why), size.0))];
+            return vec![Line::raw(fit(&format!(" {}", functions.why), size.width))];
         }
-        let mut lines = vec![Line::styled(fit(&functions.header(), size.0), DIM)];
-        let shown = functions.len().min(scroll + size.1.saturating_sub(1));
-        lines.extend((scroll..shown).map(|index| functions.row(index, size.0)));
+        let mut lines = vec![Line::styled(fit(&functions.header(), size.width), DIM)];
+        let shown = functions.len().min(scroll + size.height.saturating_sub(1));
+        lines.extend((scroll..shown).map(|index| functions.row(index, size.width)));
         lines
     }
 
@@ -148,24 +148,24 @@ impl List for FunctionList<'_> {
     fn text(
         &self,
         index: usize,
-        size: (usize, usize),
+        size: TextSize,
         scroll: usize,
         _is_open: bool,
     ) -> Vec<Line<'static>> {
         let Some(function) = self.functions.get(index) else { return Vec::new() };
         let above = u64::from(function.line).saturating_sub(ABOVE + 1) + scroll as u64;
         let question = json!({
-            "cmd": "coverage", "file": self.file, "lines": true, "after": above, "limit": size.1,
+            "cmd": "coverage", "file": self.file, "lines": true, "after": above, "limit": size.height,
         });
         let answer = match self.facts.answers.get(question) {
             Some(Ok(answer)) => answer,
             other => {
                 let text = no_answer(other.and_then(Result::err));
-                return vec![Line::raw(fit(&format!(" {text}"), size.0))];
+                return vec![Line::raw(fit(&format!(" {text}"), size.width))];
             }
         };
         let lines = answer["lines"].as_array().into_iter().flatten();
-        lines.filter_map(|line| listed(line, size.0)).take(size.1).collect()
+        lines.filter_map(|line| listed(line, size.width)).take(size.height).collect()
     }
 
     fn empty(&self) -> String {

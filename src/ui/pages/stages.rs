@@ -2,7 +2,7 @@
 
 use ratatui::text::Line;
 
-use super::{DIM, List, NEW, window};
+use super::{DIM, List, NEW, TextSize, window};
 use crate::format::{count, fit, percent};
 use ffuzz_event::Snapshot;
 
@@ -83,13 +83,13 @@ impl List for StagesPage<'_> {
     fn text(
         &self,
         _index: usize,
-        size: (usize, usize),
+        size: TextSize,
         scroll: usize,
         _is_open: bool,
     ) -> Vec<Line<'static>> {
         let times = &self.s.times;
         let minutes = |ms: u64| format!("{:.1} min", ms as f64 / 60_000.0);
-        let row = |name: &str, value: String| super::fact(name, &value, size.0);
+        let row = |name: &str, value: String| super::fact(name, &value, size.width);
         let lines = vec![
             row("all stages", format!("{} finds, {} runs", count(self.all.0), count(self.all.1))),
             row("at work", self.s.turn.stage.clone()),
@@ -107,7 +107,7 @@ impl List for StagesPage<'_> {
             row("trimming", minutes(times.trim_ms)),
             row("sync", minutes(times.sync_ms)),
         ];
-        window(lines, size.1, scroll)
+        window(lines, size.height, scroll)
     }
 
     fn empty(&self) -> String {
