@@ -17,7 +17,7 @@ use progress::TraceProgress;
 use super::coverage::CoverageStates;
 use super::exit::Failure;
 use super::tool::{self, Scratch, TargetArgs, ToolTarget, say};
-use crate::cmin::{self, Accepted, CminError, CminOptions, InputFiles, Minimization, Names};
+use crate::cmin::{self, Accepted, CminError, CminOptions, InputSet, Minimization, Names};
 use crate::config::env::Environment;
 use crate::sys::affinity;
 
@@ -58,7 +58,7 @@ fn minimize(args: &Args, environment: &Environment) -> Result<(), Failure> {
             watch::check(environment)?;
             None
         }
-        false => Some(InputFiles::find(&args.input, &args.output)?),
+        false => Some(InputSet::find(&args.input, &args.output)?),
     };
     for path in inputs.iter().flat_map(|inputs| &inputs.too_large) {
         say(quiet, &format!("[!] {}", cmin::too_large(path)));

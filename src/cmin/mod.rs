@@ -19,10 +19,10 @@ use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicUsize};
 
-pub use control::{ControlFile, EarlierMerge};
+pub use control::{ControlFile, PastMerge};
 pub use error::CminError;
-pub use inputs::{InputFiles, is_inside};
-use journal::{Chunk, Journal, JournalRun, sync_all};
+pub use inputs::{InputSet, is_inside};
+use journal::{Chunk, Journal, KeptRun, sync_all};
 pub use save::hash as content_hash;
 pub use watch::{WatchListener, watch};
 use worker::{CHUNK, SharedWork, WorkerResults};
@@ -103,7 +103,7 @@ pub trait TraceListener: Sync {
 /// A minimization that is ready to start or resume.
 pub struct Minimization<'a> {
     options: &'a CminOptions,
-    inputs: &'a InputFiles,
+    inputs: &'a InputSet,
     targets: Vec<ReadyOptions>,
     shared: SharedWork<'a>,
     /// Number of inputs that an earlier run has traced.
@@ -125,7 +125,7 @@ pub struct Selection {
     /// Positions of inputs that are not accepted but do not end the minimization.
     pub failing: Vec<(usize, ExitKind)>,
     /// All other runs that showed something new.
-    runs: Vec<JournalRun>,
+    runs: Vec<KeptRun>,
     record: TraceStore,
 }
 
@@ -169,7 +169,7 @@ impl<'a> Minimization<'a> {
     /// target, as long as there is work.
     pub fn open(
         options: &'a CminOptions,
-        inputs: &'a InputFiles,
+        inputs: &'a InputSet,
         mut targets: Vec<ReadyOptions>,
         listener: &'a dyn TraceListener,
     ) -> Result<Self, CminError> {
@@ -196,10 +196,10 @@ impl<'a> Minimization<'a> {
     /// again.
     pub fn merge(
         options: &'a CminOptions,
-        inputs: &'a InputFiles,
+        inputs: &'a InputSet,
         mut targets: Vec<ReadyOptions>,
         listener: &'a dyn TraceListener,
-        control: Option<(ControlFile, EarlierMerge)>,
+        control: Option<(ControlFile, PastMerge)>,
     ) -> Result<Self, CminError> {
         let alone = targets[0].prepare()?.has_hooks();
         let (record, order, runs) = match control {
@@ -252,7 +252,7 @@ impl<'a> Minimization<'a> {
         if accepted == Accepted::Good {
             refuse_bad(&ledger.runs, &self.inputs.paths)?;
         }
-        let runs: Vec<&JournalRun> =
+        let runs: Vec<&KeptRun> =
             ledger.runs.iter().filter(|run| accepted.takes(run.exit)).collect();
         let traces: Vec<Trace> =
             runs.iter().map(|run| beyond(run.exit, &run.trace, &ledger.domains)).collect();
@@ -277,7 +277,7 @@ impl<'a> Minimization<'a> {
 
 impl Selection {
     /// Saves the kept inputs, which completes the output folder.
-    pub fn save(self, options: &CminOptions, inputs: &InputFiles) -> Result<(), CminError> {
+    pub fn save(self, options: &CminOptions, inputs: &InputSet) -> Result<(), CminError> {
         if let Some(folder) = &options.crash_folder {
             for (crash, _) in self.failing {
                 save::save_by_hash(&inputs.paths[crash], folder)?;
@@ -319,7 +319,7 @@ fn trace_folder(options: &CminOptions) -> Result<Option<PathBuf>, CminError> {
 }
 
 /// Fails if inputs crash or time out, as in AFL, unless the user accepts them.
-fn refuse_bad(runs: &[JournalRun], paths: &[PathBuf]) -> Result<(), CminError> {
+fn refuse_bad(runs: &[KeptRun], paths: &[PathBuf]) -> Result<(), CminError> {
     let all = |wanted: fn(ExitKind) -> bool| {
         let found: Vec<usize> =
             runs.iter().filter(|run| wanted(run.exit)).map(|run| run.input).collect();
@@ -349,7 +349,7 @@ pub fn trace_lines(edges: &[u8], value: impl Fn(u8) -> u8) -> String {
 
 impl<'a> SharedWork<'a> {
     fn new(
-        inputs: &'a InputFiles,
+        inputs: &'a InputSet,
         order: Vec<usize>,
         record: TraceStore,
         listener: &'a dyn TraceListener,
@@ -372,7 +372,7 @@ impl<'a> SharedWork<'a> {
 
     /// Takes over the chunks of an earlier run; returns the number of finished chunks.
     fn take_over(&mut self, chunks: Vec<Chunk>) -> usize {
-        let mut runs: Vec<JournalRun> = Vec::new();
+        let mut runs: Vec<KeptRun> = Vec::new();
         for chunk in chunks {
             let inputs = chunk.number * CHUNK..self.inputs.len().min((chunk.number + 1) * CHUNK);
             let fits = chunk.runs.iter().all(|run| inputs.contains(&run.input));

@@ -17,7 +17,7 @@ use keeper::Keeper;
 use super::journal::WatchMark;
 use super::worker::{CHUNK, KnownTraces, TraceWorker};
 use super::{
-    CminError, CminOptions, InputFiles, Minimization, Selection, TraceListener, is_crash, sync_all,
+    CminError, CminOptions, InputSet, Minimization, Selection, TraceListener, is_crash, sync_all,
     too_large,
 };
 use crate::disk::inputs::{self, InputError};
@@ -66,7 +66,7 @@ pub fn watch(
         false => Vec::new(),
     };
     let found = watched.begin(listener)?;
-    let inputs = InputFiles::to_watch(known, found)?;
+    let inputs = InputSet::to_watch(known, found)?;
     inputs.too_large.iter().for_each(|path| listener.warns(&too_large(path)));
     let mut target = targets[0].clone();
     // Check the target before creating anything.
@@ -106,7 +106,7 @@ pub fn watch(
 /// Keeps the inputs that the first pass chose. Returns the positions of those that could be saved.
 fn keep_first(
     choice: &Selection,
-    inputs: &InputFiles,
+    inputs: &InputSet,
     keeper: &mut Keeper,
     watched: &mut WatchedFolders,
     listener: &dyn WatchListener,

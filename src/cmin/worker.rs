@@ -10,7 +10,7 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use super::journal::{Chunk, JournalRun};
+use super::journal::{Chunk, KeptRun};
 use super::watch::skipped;
 use super::{CminError, TraceListener, TraceStore, trace_lines};
 use crate::disk::inputs;
@@ -35,7 +35,7 @@ pub(super) struct SharedWork<'a> {
     /// Chunks that an earlier run has finished.
     pub(super) finished: Vec<bool>,
     /// Runs before the first unfinished chunk.
-    pub(super) known: Vec<JournalRun>,
+    pub(super) known: Vec<KeptRun>,
     pub(super) next: AtomicUsize,
     pub(super) failed: AtomicBool,
     /// True if a snapshot run differed from a fork run, so that inputs may have been rejected wrongly.
@@ -51,7 +51,7 @@ pub(super) struct SharedWork<'a> {
 /// Results that workers write.
 pub(super) struct WorkerResults {
     pub(super) record: TraceStore,
-    pub(super) runs: Vec<JournalRun>,
+    pub(super) runs: Vec<KeptRun>,
     pub(super) domains: Vec<Domain>,
 }
 
@@ -238,7 +238,7 @@ impl TraceWorker {
         &mut self,
         shared: &SharedWork<'_>,
         inputs: &[usize],
-    ) -> Result<Vec<JournalRun>, CminError> {
+    ) -> Result<Vec<KeptRun>, CminError> {
         let mut batch = std::mem::take(&mut self.batch);
         batch.resize_with(inputs.len(), Candidate::default);
         let mut readable = Vec::with_capacity(inputs.len());
@@ -257,7 +257,7 @@ impl TraceWorker {
         batch.truncate(readable.len());
         let runs = self.trace(&batch, |index, edges| shared.keep_trace(readable[index], edges));
         self.batch = batch;
-        let run = |(index, exit, trace)| JournalRun { input: readable[index], exit, trace };
+        let run = |(index, exit, trace)| KeptRun { input: readable[index], exit, trace };
         Ok(runs?.into_iter().map(run).collect())
     }
 

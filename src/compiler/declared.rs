@@ -122,7 +122,7 @@ pub struct Declaration {
 /// An error in a declaration file, with its place.
 #[derive(Debug, Eq, PartialEq, thiserror::Error)]
 #[error("{}:{line}: {}{problem}", file.display(), key.as_ref().map(|key| format!("{key}: ")).unwrap_or_default())]
-pub struct DeclarationError {
+pub struct DomainError {
     pub file: PathBuf,
     /// Line number, from 1.
     pub line: usize,
@@ -132,7 +132,7 @@ pub struct DeclarationError {
 }
 
 /// Parses the domains of a file, in order.
-pub fn parse(path: &Path, text: &str) -> Result<Vec<Declaration>, DeclarationError> {
+pub fn parse(path: &Path, text: &str) -> Result<Vec<Declaration>, DomainError> {
     file::parse(path, text)
 }
 

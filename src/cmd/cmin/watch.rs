@@ -9,7 +9,7 @@ use super::progress::TraceProgress;
 use crate::cmd::coverage::CoverageStates;
 use crate::cmd::exit::Failure;
 use crate::cmd::tool::{self, say};
-use crate::cmin::{self, Accepted, CminOptions, InputFiles, TraceListener, WatchListener};
+use crate::cmin::{self, Accepted, CminOptions, InputSet, TraceListener, WatchListener};
 use crate::config::env::Environment;
 use crate::engine::executor::ExitKind;
 use crate::exec::ReadyOptions;
@@ -23,7 +23,7 @@ pub(super) fn run(
     targets: Vec<ReadyOptions>,
     mut states: CoverageStates,
 ) -> Result<(), Failure> {
-    let folders = InputFiles::folders(&args.input, &args.output)?;
+    let folders = InputSet::folders(&args.input, &args.output)?;
     refuse_inside("--crash-dir", args.crash_folder.as_deref(), &folders)?;
     refuse_inside("-f", args.file.as_deref(), &folders)?;
     // No input ends the command.

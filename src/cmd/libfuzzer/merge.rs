@@ -14,8 +14,7 @@ use crate::cmd::cmin;
 use crate::cmd::exit::Failure;
 use crate::cmd::tool::{self, Scratch, TargetArgs, ToolTarget};
 use crate::cmin::{
-    Accepted, CminOptions, ControlFile, EarlierMerge, InputFiles, Minimization, Names,
-    TraceListener,
+    Accepted, CminOptions, ControlFile, InputSet, Minimization, Names, PastMerge, TraceListener,
 };
 use crate::config::env::Environment;
 use crate::engine::executor::ExitKind;
@@ -32,7 +31,7 @@ pub(super) fn run(harness: &Path, order: &Order) -> Result<ExitCode, Failure> {
     for folder in others {
         rest.extend(files_below(folder).map_err(|error| cannot(&error))?);
     }
-    let inputs = InputFiles::to_merge(first, rest)?;
+    let inputs = InputSet::to_merge(first, rest)?;
     let environment = tool::environment(true);
     let target = target(harness, order);
     let options = options(corpus, &target, &environment);
@@ -128,9 +127,9 @@ fn target(harness: &Path, order: &Order) -> TargetArgs {
 /// Opens the control file and reports its content.
 fn control(
     path: &Path,
-    inputs: &InputFiles,
+    inputs: &InputSet,
     settings: u64,
-) -> Result<(ControlFile, EarlierMerge), Failure> {
+) -> Result<(ControlFile, PastMerge), Failure> {
     let is_there = fs::metadata(path).is_ok_and(|data| data.len() > 0);
     let opened = ControlFile::open(path, inputs, settings)?;
     if is_there {

@@ -147,7 +147,7 @@ impl<'a> EdgeNames<'a> {
             keys: beyond
                 .keys
                 .iter()
-                .map(|(key, value, before)| self.key(*key, *value, *before))
+                .map(|&(key, value, before)| self.key(key, value, before))
                 .collect(),
         }
     }

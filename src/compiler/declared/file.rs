@@ -9,7 +9,7 @@ use serde::de::{SeqAccess, Visitor};
 use toml::Spanned;
 
 use super::terms::{self, KeyTerm, TermProblem};
-use super::{Declaration, DeclarationError, Operation, Reduction, WatchedEvent};
+use super::{Declaration, DomainError, Operation, Reduction, WatchedEvent};
 
 const MANUAL: &str = "docs/declared-domains.md explains every key";
 /// Maximum length of a name in the runtime's record, without the closing NUL.
@@ -95,23 +95,17 @@ struct FilePlace<'a> {
 }
 
 impl FilePlace<'_> {
-    fn mistake(&self, key: Option<String>, at: usize, refusal: TermProblem) -> DeclarationError {
+    fn mistake(&self, key: Option<String>, at: usize, refusal: TermProblem) -> DomainError {
         let line = 1 + self.text[..at.min(self.text.len())].matches('\n').count();
-        DeclarationError {
-            file: self.path.to_owned(),
-            line,
-            key,
-            problem: refusal.0,
-            remedy: refusal.1,
-        }
+        DomainError { file: self.path.to_owned(), line, key, problem: refusal.0, remedy: refusal.1 }
     }
 
-    fn refuse(&self, key: &str, span: Range<usize>, refusal: TermProblem) -> DeclarationError {
+    fn refuse(&self, key: &str, span: Range<usize>, refusal: TermProblem) -> DomainError {
         self.mistake(Some(key.to_owned()), span.start, refusal)
     }
 
     /// Converts an error of the TOML parser; the expectation becomes the remedy.
-    fn syntax(&self, error: &toml::de::Error) -> DeclarationError {
+    fn syntax(&self, error: &toml::de::Error) -> DomainError {
         let said = error.message().replace('\n', " ");
         let (problem, remedy) = match said.split_once(", expected ") {
             Some((problem, expected)) => (problem.to_owned(), format!("expected {expected}")),
@@ -131,7 +125,7 @@ impl FilePlace<'_> {
     }
 }
 
-pub(super) fn parse(path: &Path, text: &str) -> Result<Vec<Declaration>, DeclarationError> {
+pub(super) fn parse(path: &Path, text: &str) -> Result<Vec<Declaration>, DomainError> {
     let place = FilePlace { path, text };
     let tables: Tables = toml::from_str(text).map_err(|error| place.syntax(&error))?;
     if tables.domain.is_empty() {
@@ -141,7 +135,7 @@ pub(super) fn parse(path: &Path, text: &str) -> Result<Vec<Declaration>, Declara
     tables.domain.into_iter().map(|table| declaration(&place, table)).collect()
 }
 
-fn declaration(place: &FilePlace, table: DomainTable) -> Result<Declaration, DeclarationError> {
+fn declaration(place: &FilePlace, table: DomainTable) -> Result<Declaration, DomainError> {
     let watch = *table.watch.get_ref();
     let name = checked(place, "name", &table.name, |name| domain_name(name))?;
     let size = match &table.size {
@@ -208,7 +202,7 @@ fn checked<T, R>(
     key: &str,
     found: &Spanned<T>,
     check: impl Fn(&T) -> Result<R, TermProblem>,
-) -> Result<R, DeclarationError> {
+) -> Result<R, DomainError> {
     check(found.get_ref()).map_err(|refusal| place.refuse(key, found.span(), refusal))
 }
 

@@ -12,11 +12,11 @@ const TEXTS: [&str; 6] = ["md", "rst", "txt", "adoc", "yml", "yaml"];
 
 /// The files of a change, relative to the root of the repository.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
-pub(super) struct ChangedFiles {
+pub(super) struct ChangeSet {
     pub(super) files: Vec<String>,
 }
 
-impl ChangedFiles {
+impl ChangeSet {
     /// What was changed since `base`, or since the work of HEAD and `base` parted; uncommitted changes, too.
     pub(super) fn since(base: &str, root: &Path) -> Result<Self, CiError> {
         let git = |words: &[&str]| {
@@ -75,7 +75,7 @@ mod tests {
             [set(&["/b/src/a.c", "/b/src/common.h"]), set(&["/b/src/b.c", "lib/x.c"]), None];
         let reaches = |files: &[&str]| {
             let files = files.iter().map(|file| (*file).to_owned()).collect();
-            ChangedFiles { files }.reaches(&harnesses)
+            ChangeSet { files }.reaches(&harnesses)
         };
         assert_eq!(reaches(&["src/a.c"]), [true, false, true]);
         assert_eq!(reaches(&["lib/x.c", "docs/a.md"]), [false, true, true]);

@@ -25,7 +25,7 @@ use std::time::{Duration, Instant};
 use miette::Diagnostic;
 
 use archive::{ArchiveState, HarnessState};
-use change::ChangedFiles;
+use change::ChangeSet;
 use ffuzz_crashes::forms::{BugNovelty, HarnessBug, Suite, SuiteOutcome};
 use ffuzz_crashes::triage::report::TriagedBug;
 use ffuzz_sys::stop::Stop;
@@ -191,7 +191,7 @@ pub fn run(
         notes.push(format!("There was no archive to begin with: {}.", archive.display()));
     }
     if let Some(base) = &settings.base {
-        leave_out(&mut harnesses, &ChangedFiles::since(base, &settings.root)?, base, &mut notes);
+        leave_out(&mut harnesses, &ChangeSet::since(base, &settings.root)?, base, &mut notes);
     }
     for harness in harnesses.iter_mut().filter(|harness| harness.is_active()) {
         if stop.asked() {
@@ -233,12 +233,7 @@ fn prepare(folder: &Path) -> Result<(), CiError> {
 }
 
 /// Leaves out the harnesses that a change cannot reach.
-fn leave_out(
-    harnesses: &mut [Harness],
-    change: &ChangedFiles,
-    base: &str,
-    notes: &mut Vec<String>,
-) {
+fn leave_out(harnesses: &mut [Harness], change: &ChangeSet, base: &str, notes: &mut Vec<String>) {
     let sources: Vec<_> =
         harnesses.iter().map(|harness| change::sources(&harness.program)).collect();
     let reaches = change.reaches(&sources);

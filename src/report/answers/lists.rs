@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use super::tools::ToolArguments;
+use super::tools::ToolArgs;
 use super::{Analyst, QueueAnalysis, USUAL, part};
 use crate::assemble;
 use crate::data::{Function, LineRun, Reach, Reason, Report, SourceFile, Stacks, Totals};
@@ -80,7 +80,7 @@ impl Analyst {
         }))
     }
 
-    pub(super) fn stuck(&mut self, given: ToolArguments<'_>) -> Result<Value, String> {
+    pub(super) fn stuck(&mut self, given: ToolArgs<'_>) -> Result<Value, String> {
         let session = self.session()?;
         session.places()?;
         let fits = |one: &&StuckPlace| {
@@ -93,7 +93,7 @@ impl Analyst {
         Ok(part(places.map(|one| summary(one, session)), given))
     }
 
-    pub(super) fn explain_stuck(&mut self, given: ToolArguments<'_>) -> Result<Value, String> {
+    pub(super) fn explain_stuck(&mut self, given: ToolArgs<'_>) -> Result<Value, String> {
         let id = given.text("place").unwrap_or_default();
         let session = self.session()?;
         let one = session.place(id)?;
@@ -124,7 +124,7 @@ impl Analyst {
         Ok(answer)
     }
 
-    pub(super) fn coverage(&mut self, given: ToolArguments<'_>) -> Result<Value, String> {
+    pub(super) fn coverage(&mut self, given: ToolArgs<'_>) -> Result<Value, String> {
         let session = self.session()?;
         let source = session.source();
         let function = |file: &SourceFile, it: &Function| {
@@ -175,7 +175,7 @@ impl Analyst {
         }
     }
 
-    pub(super) fn never_entered(&mut self, given: ToolArguments<'_>) -> Result<Value, String> {
+    pub(super) fn never_entered(&mut self, given: ToolArgs<'_>) -> Result<Value, String> {
         let reason = match given.text("reason") {
             None => None,
             Some("caller") => Some(Reason::Caller),
@@ -188,7 +188,7 @@ impl Analyst {
         Ok(part(all.filter(|it| reason.is_none_or(|reason| it.reason == reason)), given))
     }
 
-    pub(super) fn bugs(&mut self, given: ToolArguments<'_>) -> Result<Value, String> {
+    pub(super) fn bugs(&mut self, given: ToolArgs<'_>) -> Result<Value, String> {
         let (_, report) = self.report()?;
         let rows = report.bugs.iter().map(|bug| {
             json!({"id": bug.id, "title": bug.title, "class": bug.class, "place": bug.place, "files": bug.files,
@@ -199,7 +199,7 @@ impl Analyst {
         Ok(answer)
     }
 
-    pub(super) fn bug(&mut self, given: ToolArguments<'_>) -> Result<Value, String> {
+    pub(super) fn bug(&mut self, given: ToolArgs<'_>) -> Result<Value, String> {
         let (_, report) = self.report()?;
         let id = given.text("bug").unwrap_or_default();
         let bug = report.bugs.iter().find(|bug| bug.id == id);
@@ -211,7 +211,7 @@ impl Analyst {
         serde_json::to_value(bug).map_err(|error| error.to_string())
     }
 
-    pub(super) fn domains(&mut self, given: ToolArguments<'_>) -> Result<Value, String> {
+    pub(super) fn domains(&mut self, given: ToolArgs<'_>) -> Result<Value, String> {
         let (campaign, mut report) = self.report()?;
         let session = self.session()?;
         let finds: Vec<_> = session.finds.iter().collect();
@@ -303,7 +303,7 @@ fn summary(one: &StuckPlace, session: &QueueAnalysis) -> Value {
 }
 
 /// Lines of a source file, each with the number of inputs that reach it.
-fn listing(file: &SourceFile, given: ToolArguments<'_>) -> Value {
+fn listing(file: &SourceFile, given: ToolArgs<'_>) -> Value {
     let first =
         u32::try_from(given.number("after").unwrap_or(0)).unwrap_or(u32::MAX).saturating_add(1);
     let most =

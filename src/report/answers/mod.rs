@@ -22,7 +22,7 @@ use crate::assemble;
 use crate::campaign::{CampaignFolder, Find, finds};
 use crate::data::{Report, Source};
 use crate::survey::{StuckPlace, Survey};
-use tools::{Tool, ToolArguments};
+use tools::{Tool, ToolArgs};
 
 /// Approximate size limit of a list in bytes, and limit of any answer.
 const MOST_BYTES: usize = 13_000;
@@ -80,7 +80,7 @@ impl Analyst {
 
     /// Answers a question with checked arguments ([`Tool::check`]).
     pub fn answer(&mut self, tool: &Tool, given: &Map<String, Value>) -> Result<Value, String> {
-        let answer = self.answer_of_any_size(tool, ToolArguments(given))?;
+        let answer = self.answer_of_any_size(tool, ToolArgs(given))?;
         match answer.to_string().len() {
             ..=LARGEST => Ok(answer),
             size => {
@@ -89,11 +89,7 @@ impl Analyst {
         }
     }
 
-    fn answer_of_any_size(
-        &mut self,
-        tool: &Tool,
-        given: ToolArguments<'_>,
-    ) -> Result<Value, String> {
+    fn answer_of_any_size(&mut self, tool: &Tool, given: ToolArgs<'_>) -> Result<Value, String> {
         match tool.name {
             "status" => self.status(),
             "stuck" => self.stuck(given),
@@ -146,7 +142,7 @@ impl Analyst {
         Ok((campaign, report))
     }
 
-    fn order(&mut self, tool: &Tool, given: ToolArguments<'_>) -> Result<Value, String> {
+    fn order(&mut self, tool: &Tool, given: ToolArgs<'_>) -> Result<Value, String> {
         let path = given.text("path").map(|path| self.path_of(path)).transpose()?;
         let preferred = match (tool.name, self.may_write()) {
             ("prefer", true) => self.preferred(given)?,
@@ -263,7 +259,7 @@ impl QueueAnalysis {
 }
 
 /// Part of a list: as many entries after `after` as fit, and the position of the rest.
-fn part<T: Serialize>(all: impl Iterator<Item = T>, given: ToolArguments<'_>) -> Value {
+fn part<T: Serialize>(all: impl Iterator<Item = T>, given: ToolArgs<'_>) -> Value {
     let after = usize::try_from(given.number("after").unwrap_or(0)).unwrap_or(usize::MAX);
     let limit = usize::try_from(given.number("limit").unwrap_or(USUAL)).unwrap_or(usize::MAX);
     let mut all = all.skip(after).peekable();
@@ -292,7 +288,7 @@ mod tests {
     fn a_list_is_given_in_parts_that_fit() {
         let some = |value: Value, count: usize, size: usize| {
             let given = value.as_object().unwrap().clone();
-            part((0..count).map(|number| format!("{number:0size$}")), ToolArguments(&given))
+            part((0..count).map(|number| format!("{number:0size$}")), ToolArgs(&given))
         };
         let all = some(json!({}), 3, 1);
         assert_eq!(all, json!({"entries": ["0", "1", "2"]}));

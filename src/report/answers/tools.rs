@@ -260,9 +260,9 @@ impl Tool {
 
 /// Checked arguments of a tool.
 #[derive(Clone, Copy, Debug)]
-pub struct ToolArguments<'a>(pub &'a Map<String, Value>);
+pub struct ToolArgs<'a>(pub &'a Map<String, Value>);
 
-impl<'a> ToolArguments<'a> {
+impl<'a> ToolArgs<'a> {
     pub(super) fn text(self, name: &str) -> Option<&'a str> {
         self.0.get(name)?.as_str()
     }
@@ -328,7 +328,7 @@ mod tests {
 
     #[test]
     fn an_input_is_given_in_one_way() {
-        let bytes = |value: Value| ToolArguments(value.as_object().unwrap()).bytes();
+        let bytes = |value: Value| ToolArgs(value.as_object().unwrap()).bytes();
         assert_eq!(bytes(json!({"data": "SGk="})), Ok(Some(b"Hi".to_vec())));
         assert_eq!(bytes(json!({"text": "Hi"})), Ok(Some(b"Hi".to_vec())));
         assert_eq!(bytes(json!({"path": "/x"})), Ok(None));
