@@ -9,7 +9,7 @@
 //!    ▲                                         │                               kept running (workers::Worker)
 //!    │                                         │  seeds ─► ImportQueue ─► ControlClient ─► inject
 //!    │                                         │  finds ◄─ ControlClient ◄─ FuzzerEvent
-//!    └── outbox (bounded; newest numbers win) ◄┴── ExportQueue (the output folder holds it), Machine, Watcher (alerts)
+//!    └── outbox (bounded; newest numbers win) ◄┴── ExportQueue (the output folder holds it), Machine, AlertWatcher
 //! ```
 //!
 //! The outbox belongs to one connection and is emptied with it. `KnownInputs` records by content what the broker sent
