@@ -3,7 +3,7 @@
 
 use std::time::Instant;
 
-use ffuzz::crashes::crash::{CrashFacts, Output, Program, Signatures, beyond};
+use ffuzz::crashes::crash::{CrashFacts, Output, ProgramInfo, Signatures, beyond};
 use serde_json::{Map, Value, json};
 
 use super::{Bench, median};
@@ -28,7 +28,7 @@ impl Bench {
         let loading = start.elapsed().as_secs_f64() * 1e3;
         assert!(refused.is_empty(), "{}", refused[0].1);
         let output = output();
-        let program = Program { os: "linux".into(), ..Program::default() };
+        let program = ProgramInfo { os: "linux".into(), ..ProgramInfo::default() };
         let (mut parsing, mut finding) = (vec![], vec![]);
         for _ in 0..LOOKUPS {
             let start = Instant::now();

@@ -113,7 +113,7 @@ pub enum Status {
 /// What a call brought.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
-pub struct Returned {
+pub struct CallResult {
     pub status: Status,
     /// A number, or a truth; for bytes: whether there are any.
     pub number: u32,
@@ -135,7 +135,7 @@ pub struct Host {
     /// Imports a module by name; the second argument is the folder of a virtual environment. Starts
     /// the interpreter if it does not run yet.
     pub open: unsafe extern "C" fn(Bytes, Bytes, Sink) -> Opened,
-    pub call: unsafe extern "C" fn(*mut c_void, Function, &Arguments, Sink) -> Returned,
+    pub call: unsafe extern "C" fn(*mut c_void, Function, &Arguments, Sink) -> CallResult,
     /// Calls the module's `deinit` and forgets the module.
     pub close: unsafe extern "C" fn(*mut c_void),
 }

@@ -13,8 +13,8 @@ mod module;
 use std::ffi::c_void;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use abi::{Arguments, Bytes, Function, Host, Opened, Returned, Sink, Status};
-use module::{Module, Values};
+use abi::{Arguments, Bytes, CallResult, Function, Host, Opened, Sink, Status};
+use module::{CallArguments, Module};
 
 /// What `ffuzz` looks up: [`abi::TABLE`].
 #[allow(non_upper_case_globals, reason = "a symbol's name")]
@@ -70,16 +70,17 @@ unsafe extern "C" fn call(
     function: Function,
     arguments: &Arguments,
     sink: Sink,
-) -> Returned {
-    let failed = Returned { status: Status::Failed, number: 0 };
+) -> CallResult {
+    let failed = CallResult { status: Status::Failed, number: 0 };
     guarded(sink, failed, || {
         // SAFETY: `open` made it, and the caller has not closed it and calls one at a time.
         let module = unsafe { &mut *module.cast::<Module>() };
         // SAFETY: the caller's bytes, used during its call.
         let (first, second) = unsafe { (slice(arguments.first), slice(arguments.second)) };
-        let values = Values { first: first.unwrap_or_default(), second, number: arguments.number };
+        let values =
+            CallArguments { first: first.unwrap_or_default(), second, number: arguments.number };
         match module.call(function, &values, &mut |bytes| put(sink, bytes)) {
-            Ok(number) => Returned { status: Status::Done, number },
+            Ok(number) => CallResult { status: Status::Done, number },
             Err(reason) => {
                 put(sink, reason.as_bytes());
                 failed

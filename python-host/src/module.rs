@@ -15,7 +15,7 @@ use pyo3::types::{PyByteArray, PyBytes, PyMemoryView, PyString, PyTuple};
 use crate::abi::Function;
 
 /// Arguments of a call; which of them mean something depends on the function.
-pub(crate) struct Values<'a> {
+pub(crate) struct CallArguments<'a> {
     /// The input, or a path.
     pub(crate) first: &'a [u8],
     /// Another input, or the path of a parent.
@@ -68,7 +68,7 @@ impl Module {
     pub(crate) fn call(
         &mut self,
         function: Function,
-        values: &Values<'_>,
+        values: &CallArguments<'_>,
         take: Take<'_>,
     ) -> Result<u32, String> {
         Python::attach(|py| {
@@ -138,7 +138,7 @@ fn find(module: &Bound<'_, PyModule>, function: Function) -> Option<Py<PyAny>> {
 fn arguments<'p>(
     py: Python<'p>,
     function: Function,
-    values: &Values<'_>,
+    values: &CallArguments<'_>,
 ) -> PyResult<Bound<'p, PyTuple>> {
     let bytes = |bytes| PyByteArray::new(py, bytes);
     match function {

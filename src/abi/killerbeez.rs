@@ -189,9 +189,9 @@ pub enum MutateResult {
 
 /// Memory for a module to write to, with a guard after it.
 #[derive(Debug)]
-pub struct Buffer(Vec<u8>);
+pub struct GuardedBuffer(Vec<u8>);
 
-impl Buffer {
+impl GuardedBuffer {
     #[must_use]
     pub fn new(size: usize) -> Self {
         let mut bytes = vec![0; size];
@@ -236,7 +236,7 @@ impl Object {
 
     /// The next version of the input, or of one part of it. The buffer is zeroed before, because
     /// some modules show what was in it, and the length cut to it, because some exceed it.
-    pub fn mutate(&mut self, part: Option<u16>, buffer: &mut Buffer) -> MutateResult {
+    pub fn mutate(&mut self, part: Option<u16>, buffer: &mut GuardedBuffer) -> MutateResult {
         let size = buffer.bytes().len();
         buffer.0[..size].fill(0);
         let bytes = buffer.0.as_mut_ptr().cast();

@@ -14,13 +14,13 @@ type Init = unsafe extern "C" fn(*mut c_void, c_uint) -> *mut c_void;
 type Nothing = unsafe extern "C" fn(*mut c_void);
 type Fuzz =
     unsafe extern "C" fn(*mut c_void, *mut u8, usize, *mut *mut u8, *mut u8, usize, usize) -> usize;
-type Count = unsafe extern "C" fn(*mut c_void, *const u8, usize) -> u32;
-type Describe = unsafe extern "C" fn(*mut c_void, usize) -> *const c_char;
+type CountFn = unsafe extern "C" fn(*mut c_void, *const u8, usize) -> u32;
+type DescribeFn = unsafe extern "C" fn(*mut c_void, usize) -> *const c_char;
 type PostProcess = unsafe extern "C" fn(*mut c_void, *mut u8, usize, *mut *mut u8) -> usize;
 type InitTrim = unsafe extern "C" fn(*mut c_void, *mut u8, usize) -> i32;
-type Trim = unsafe extern "C" fn(*mut c_void, *mut *mut u8) -> usize;
+type TrimFn = unsafe extern "C" fn(*mut c_void, *mut *mut u8) -> usize;
 type PostTrim = unsafe extern "C" fn(*mut c_void, u8) -> i32;
-type Havoc = unsafe extern "C" fn(*mut c_void, *mut u8, usize, *mut *mut u8, usize) -> usize;
+type HavocFn = unsafe extern "C" fn(*mut c_void, *mut u8, usize, *mut *mut u8, usize) -> usize;
 type Percent = unsafe extern "C" fn(*mut c_void) -> u8;
 type QueueGet = unsafe extern "C" fn(*mut c_void, *const c_char) -> u8;
 type QueueNew = unsafe extern "C" fn(*mut c_void, *const c_char, *const c_char) -> u8;
@@ -38,14 +38,14 @@ const OPAQUE_WORDS: usize = 2 << 20;
 pub struct Functions {
     deinit: Option<Nothing>,
     fuzz: Option<Fuzz>,
-    fuzz_count: Option<Count>,
+    fuzz_count: Option<CountFn>,
     splice_optout: bool,
-    describe: Option<Describe>,
+    describe: Option<DescribeFn>,
     post_process: Option<PostProcess>,
     init_trim: Option<InitTrim>,
-    trim: Option<Trim>,
+    trim: Option<TrimFn>,
     post_trim: Option<PostTrim>,
-    havoc: Option<Havoc>,
+    havoc: Option<HavocFn>,
     probability: Option<Percent>,
     queue_get: Option<QueueGet>,
     queue_new_entry: Option<QueueNew>,
@@ -146,7 +146,7 @@ impl Library {
         let mut result = std::ptr::null_mut();
         // SAFETY: the interface's prototype; both buffers are ours and outlive the call.
         let made = unsafe { fuzz(self.data, buf, len, &raw mut result, add, other.len(), max_len) };
-        take(self.buffer.as_ptr_range(), (result, made), max_len, out)
+        take(self.buffer.as_ptr_range(), result, made, max_len, out)
     }
 
     pub fn post_process(&mut self, input: &[u8], max_len: usize, out: &mut Vec<u8>) -> Returned {
@@ -155,7 +155,7 @@ impl Library {
         let mut result = std::ptr::null_mut();
         // SAFETY: the interface's prototype; the buffer is ours and outlives the call.
         let made = unsafe { post_process(self.data, buf, len, &raw mut result) };
-        take(self.buffer.as_ptr_range(), (result, made), max_len, out)
+        take(self.buffer.as_ptr_range(), result, made, max_len, out)
     }
 
     pub fn havoc(&mut self, bytes: &mut Vec<u8>, max_len: usize) -> Returned {
@@ -169,7 +169,7 @@ impl Library {
             bytes.truncate(made);
             return Returned::Bytes;
         }
-        let returned = take(bytes.as_ptr_range(), (result, made), max_len, &mut self.buffer);
+        let returned = take(bytes.as_ptr_range(), result, made, max_len, &mut self.buffer);
         if returned == Returned::Bytes {
             std::mem::swap(bytes, &mut self.buffer);
         }
@@ -209,7 +209,7 @@ impl Library {
         let mut result = std::ptr::null_mut();
         // SAFETY: the interface's prototype.
         let made = unsafe { trim(self.data, &raw mut result) };
-        take(self.buffer.as_ptr_range(), (result, made), max_len, out)
+        take(self.buffer.as_ptr_range(), result, made, max_len, out)
     }
 
     pub fn post_trim(&mut self, success: bool) -> i32 {
@@ -252,7 +252,8 @@ impl Library {
 /// `lent` is the buffer that the hook got.
 fn take(
     lent: Range<*const u8>,
-    (result, len): (*mut u8, usize),
+    result: *mut u8,
+    len: usize,
     max_len: usize,
     out: &mut Vec<u8>,
 ) -> Returned {

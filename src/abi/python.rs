@@ -21,7 +21,7 @@ use ffuzz_sys::memory;
 mod abi;
 
 pub use abi::Function;
-use abi::{Arguments, Bytes, Host, Returned, Sink, Status};
+use abi::{Arguments, Bytes, CallResult, Host, Sink, Status};
 
 /// Built by `build.rs` of this crate.
 static LIBRARY: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/python-host.so"));
@@ -124,7 +124,7 @@ impl PythonModule {
         };
         out.clear();
         // SAFETY: the module is open, arguments and sink live as long as the call.
-        let returned: Returned =
+        let returned: CallResult =
             unsafe { (self.host.call)(self.raw, function, &arguments, sink(out)) };
         match returned.status {
             Status::Done => Ok(returned.number),

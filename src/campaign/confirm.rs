@@ -27,7 +27,7 @@ const LONGEST: Duration = Duration::from_secs(2);
 const PART: u32 = 10;
 
 /// Condition under which a crash occurs.
-pub(super) enum Needs {
+pub(super) enum CrashCondition {
     /// None: it occurs in a fresh process.
     Nothing,
     /// The last N inputs before it must run in the same process.
@@ -82,12 +82,12 @@ impl Outside {
         fuzzer: &mut Fuzzer<Mutators>,
         crash: u64,
         inputs: &[Vec<u8>],
-        needs: Needs,
+        needs: CrashCondition,
     ) -> Result<(), CampaignError> {
         let (count, known) = match needs {
-            Needs::Nothing => return Ok(()),
-            Needs::Inputs(count) => (count, true),
-            Needs::Unknown => (KEPT.min(inputs.len() - 1), false),
+            CrashCondition::Nothing => return Ok(()),
+            CrashCondition::Inputs(count) => (count, true),
+            CrashCondition::Unknown => (KEPT.min(inputs.len() - 1), false),
         };
         self.statistics.dependent_crashes += 1;
         if self.statistics.record_files + count as u64 > MOST_FILES {
@@ -125,26 +125,26 @@ pub(super) fn needs<H: Host>(
     door: &mut Door<'_, H>,
     inputs: &[Vec<u8>],
     limit: &Limit,
-) -> Result<Needs, H::Error> {
+) -> Result<CrashCondition, H::Error> {
     for _ in 0..ALONE {
         if crashes_again(door, &inputs[inputs.len() - 1..], limit.end)? {
-            return Ok(Needs::Nothing);
+            return Ok(CrashCondition::Nothing);
         }
         if limit.is_reached() {
-            return Ok(Needs::Unknown);
+            return Ok(CrashCondition::Unknown);
         }
     }
     let most = inputs.len() - 1;
     let mut count = 1;
     loop {
         if limit.is_reached() {
-            return Ok(Needs::Unknown);
+            return Ok(CrashCondition::Unknown);
         }
         if crashes_again(door, &inputs[most - count..], limit.end)? {
-            return Ok(Needs::Inputs(count));
+            return Ok(CrashCondition::Inputs(count));
         }
         if count == most {
-            return Ok(Needs::Unknown);
+            return Ok(CrashCondition::Unknown);
         }
         count = (count * 2).min(most);
     }

@@ -7,11 +7,11 @@ use std::time::Duration;
 
 use super::keep::{MAX_CRASHES, MAX_HANGS};
 use super::outside::Outside;
-use super::seeds::{Start, Stored, corpus_of, list, only_files, read_limited, remove_unpacked};
-use super::state::{self, Known};
+use super::seeds::{QueuedSeed, Start, corpus_of, list, only_files, read_limited, remove_unpacked};
+use super::state::{self, KnownEntries};
 use super::{BadSeeds, Campaign, CampaignError, reading};
 use crate::config::options::{Input, TimeoutSpec, Wanted};
-use crate::disk::output::state::State;
+use crate::disk::output::state::SavedState;
 use crate::disk::sessions;
 use crate::engine::corpus::{Origin, Seed, SeedId, names};
 use crate::engine::executor::ExitKind;
@@ -32,7 +32,7 @@ const TIMEOUT_MAX: Duration = Duration::from_secs(1);
 /// State of the dry run.
 struct DryRun {
     /// Entries that an earlier process ran; `adopted` has those that are unchanged.
-    known: Known,
+    known: KnownEntries,
     adopted: BTreeSet<SeedId>,
     /// The seed that represents each path.
     paths: HashMap<u64, SeedId>,
@@ -93,7 +93,7 @@ impl Campaign {
     }
 
     /// Lists the starting inputs, and those that an earlier process ran. Stores nothing.
-    fn prepare_starts(&mut self) -> Result<(Vec<Start>, Known), CampaignError> {
+    fn prepare_starts(&mut self) -> Result<(Vec<Start>, KnownEntries), CampaignError> {
         let Self { options, fuzzer, outside, state: files, .. } = self;
         let state = files.load(fuzzer, outside);
         let starts = list(&options.input, &state, outside)?;
@@ -129,7 +129,7 @@ impl Campaign {
         &mut self,
         first: &[u8],
         count: usize,
-        state: &State,
+        state: &SavedState,
     ) -> Result<(), CampaignError> {
         let only = self.options.custom.killerbeez.only;
         if only && count != 1 && self.options.input != Input::Resume {
@@ -141,7 +141,7 @@ impl Campaign {
         self.state.module.load(mutators)
     }
 
-    fn store_starts(&mut self, mut starts: Vec<Start>) -> Result<Vec<Stored>, CampaignError> {
+    fn store_starts(&mut self, mut starts: Vec<Start>) -> Result<Vec<QueuedSeed>, CampaignError> {
         let Self { options, fuzzer, outside, .. } = self;
         if options.seeds.shuffle {
             for last in (1..starts.len()).rev() {
@@ -151,8 +151,8 @@ impl Campaign {
         }
         let (mut stored, separator) = (Vec::new(), options.seeds.separator.as_deref());
         for start in starts {
-            let next = stored.last().map_or(SeedId(0), |last: &Stored| SeedId(last.id.0 + 1));
-            stored.push(outside.store_start(fuzzer, (start, separator), next)?);
+            let next = stored.last().map_or(SeedId(0), |last: &QueuedSeed| SeedId(last.id.0 + 1));
+            stored.push(outside.store_start(fuzzer, start, separator, next)?);
         }
         outside.warn_of_cut_seeds(fuzzer.mutation.max_len, &stored);
         Ok(stored)
@@ -160,7 +160,7 @@ impl Campaign {
 
     fn run_starts(
         &mut self,
-        stored: Vec<Stored>,
+        stored: Vec<QueuedSeed>,
         dry_run: &mut DryRun,
         stages: &mut Stages<Self>,
     ) -> Result<(), CampaignError> {
@@ -199,7 +199,7 @@ impl Campaign {
 
     /// Keeps the place of a number missing in a resumed queue: ids never change. An earlier process leaves a gap for
     /// each seed that it rejected, and an entry without a name in its state.
-    fn fill_gap(&mut self, id: SeedId, known: &Known) {
+    fn fill_gap(&mut self, id: SeedId, known: &KnownEntries) {
         let Self { fuzzer: Fuzzer { corpus, .. }, outside, .. } = self;
         if corpus.next_id() < id && !known.contains_key("") {
             outside.warn(format!("seed {} is missing in the queue", corpus.next_id().0));
@@ -212,11 +212,11 @@ impl Campaign {
 
     fn import(
         &mut self,
-        stored: Stored,
+        stored: QueuedSeed,
         index: usize,
         dry_run: &mut DryRun,
     ) -> Result<(), CampaignError> {
-        let Stored { id, name, path, data, from, .. } = stored;
+        let QueuedSeed { id, name, path, data, from, .. } = stored;
         let mut seed = self.starting_seed(id, name, &data);
         if let Some(known) = dry_run.known.remove(&seed.name)
             && state::adopt(&mut self.fuzzer, &seed, &known)
@@ -471,7 +471,7 @@ impl Outside {
         // Numbers are never reused, even if files were removed.
         self.statistics.saved_crashes = crashes_known.max(next_number(&crashes, MAX_CRASHES));
         self.statistics.saved_hangs = hangs_known.max(next_number(&hangs, MAX_HANGS));
-        let unknown = |from| move |file: &(String, PathBuf)| number(file) >= from;
+        let unknown = |from| move |file: &(String, PathBuf)| number(&file.0) >= from;
         let crashes = crashes.into_iter().filter(unknown(crashes_known));
         let hangs = hangs.into_iter().filter(unknown(hangs_known));
         Ok(crashes.chain(hangs).map(|(_, path)| path).collect())
@@ -482,14 +482,14 @@ impl Outside {
 fn next_number(files: &[(String, PathBuf)], most: u64) -> u64 {
     files
         .iter()
-        .map(number)
+        .map(|(name, _)| number(name))
         .filter(|number| *number < most)
         .map(|number| number + 1)
         .max()
         .unwrap_or(0)
 }
 
-fn number((name, _): &(String, PathBuf)) -> u64 {
+fn number(name: &str) -> u64 {
     names::parse(name).map_or(0, |parsed| parsed.id.into())
 }
 

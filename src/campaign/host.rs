@@ -3,7 +3,7 @@
 
 use std::time::{Duration, Instant};
 
-use super::confirm::{self, Needs};
+use super::confirm::{self, CrashCondition};
 use super::imports::Imports;
 use super::keep::MAX_HANGS;
 use super::{Campaign, CampaignError, orders};
@@ -13,13 +13,11 @@ use crate::disk::sync::Import;
 use crate::engine::corpus::{Origin, SeedId};
 use crate::engine::executor::RunError;
 use crate::engine::fuzzer::Fuzzer;
-use crate::engine::fuzzer::admit::{
-    Crash, NewSeed, Outcome as Admitted, Stored, StoredSeed, admit,
-};
+use crate::engine::fuzzer::admit::{Crash, NewSeed, Outcome, Stored, StoredSeed, admit};
 use crate::engine::fuzzer::door::{Discovery, Door, DoorError, Host, Notice, Part, Run};
 use crate::engine::mutate::Candidate;
 use crate::engine::schedule::ledger::{Effort, IMPORT_SLICE, Purpose};
-use crate::event::{Outcome, StopReason};
+use crate::event::{InjectionOutcome, StopReason};
 use crate::fleet::control::{Answer, Command, Incoming, Order};
 use crate::mutators::Mutators;
 use crate::sys::remedy::Remedy;
@@ -200,7 +198,7 @@ impl Campaign {
         let begin = Instant::now();
         let needs = match outside.limit_of_confirming() {
             Some(limit) => confirm::needs(&mut self.door(), &inputs, &limit)?,
-            None => Needs::Unknown,
+            None => CrashCondition::Unknown,
         };
         self.outside.statistics.confirming += begin.elapsed();
         // Starts a fresh process, so that the next crash depends only on inputs from here on.
@@ -328,7 +326,7 @@ impl Campaign {
         &mut self,
         bytes: Vec<u8>,
         origin: Origin,
-    ) -> Result<Option<Outcome>, CampaignError> {
+    ) -> Result<Option<InjectionOutcome>, CampaignError> {
         let mutation = &self.fuzzer.mutation;
         if !(mutation.min_len..=mutation.max_len).contains(&bytes.len()) {
             return Ok(None);
@@ -339,8 +337,8 @@ impl Campaign {
         if outcome.kept {
             self.door().inspect(&candidate)?;
         }
-        let Admitted { kept, crash, hang, stored } = outcome;
+        let Outcome { kept, crash, hang, stored } = outcome;
         let (input_id, path) = stored.map(|stored| (stored.number, stored.path)).unzip();
-        Ok(Some(Outcome { kept, crash, hang, input_id, path }))
+        Ok(Some(InjectionOutcome { kept, crash, hang, input_id, path }))
     }
 }

@@ -8,7 +8,7 @@ use crate::engine::domain::KeyGain;
 use crate::engine::fuzzer::Fuzzer;
 use crate::engine::fuzzer::admit::{Crash, NewSeed, Stored, StoredSeed};
 use crate::engine::mutate::Candidate;
-use crate::event::{Event, Source};
+use crate::event::{Event, InputOrigin};
 use crate::mutators::Mutators;
 
 /// Maximum number of stored crashes and hangs. A target beyond them crashes on nearly everything. AFL++ 4.40c stops
@@ -16,11 +16,11 @@ use crate::mutators::Mutators;
 pub(super) const MAX_CRASHES: u64 = 10_000;
 pub(super) const MAX_HANGS: u64 = 500;
 
-fn source(origin: &Origin) -> Source {
+fn source(origin: &Origin) -> InputOrigin {
     match origin.step {
-        Step::Synced { peer, .. } => Source::Import { peer: peer.to_owned() },
-        Step::Injected { .. } => Source::Inject,
-        Step::At { .. } | Step::Stacked { .. } | Step::Custom { .. } => Source::Own,
+        Step::Synced { peer, .. } => InputOrigin::Import { peer: peer.to_owned() },
+        Step::Injected { .. } => InputOrigin::Inject,
+        Step::At { .. } | Step::Stacked { .. } | Step::Custom { .. } => InputOrigin::Own,
     }
 }
 

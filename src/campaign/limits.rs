@@ -12,12 +12,12 @@ use crate::sys::stop::Stop;
 const DONE_CYCLES: u64 = 100;
 
 /// The user's limits, and the request to stop.
-pub(super) struct Limits {
+pub(super) struct CampaignLimits {
     pub(super) options: options::Limits,
     pub(super) stop: Stop,
 }
 
-impl Limits {
+impl CampaignLimits {
     /// Sets the deadline that `-V` implies for waits on foreign code; call it at the start, after the dry run, and
     /// after every period that does not count.
     pub(super) fn arm(&self, statistics: &Statistics) {

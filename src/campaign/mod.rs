@@ -43,13 +43,13 @@ use crate::engine::stage::foreign::Foreign;
 use crate::engine::stage::produce::Producer;
 use crate::engine::stage::{StageEnd, Stages};
 use crate::event::{Event, EventSink, StopReason};
-use crate::fleet::control::Control;
+use crate::fleet::control::CommandSource;
 use crate::mutators::Mutators;
 use crate::mutators::states::Reached;
 
 use imports::Imports;
 use modules::{ONLY, only_states};
-use orders::Orders;
+use orders::PendingOrders;
 use outside::Outside;
 use state::StateFiles;
 
@@ -59,7 +59,7 @@ use state::StateFiles;
 pub fn run(
     options: Options,
     sinks: impl FnOnce(&OutputDir) -> Vec<Box<dyn EventSink>>,
-    control: Vec<Control>,
+    control: Vec<CommandSource>,
 ) -> Result<StopReason, CampaignError> {
     let mut campaign = start::open(options, sinks, control)?;
     campaign.fuzz()
@@ -79,7 +79,7 @@ struct Campaign {
     /// Finds of other fuzzers; None if there cannot be any.
     imports: Option<Imports>,
     /// Orders of clients; None without a control socket.
-    orders: Option<Orders>,
+    orders: Option<PendingOrders>,
 }
 
 impl Campaign {

@@ -14,7 +14,7 @@ use crate::engine::corpus::{SeedId, names};
 use crate::engine::fuzzer::Fuzzer;
 use crate::event::EventBus;
 use crate::fleet::control::{
-    Answer, Command, Control, Deliver, Incoming, Order, Preference, Setting,
+    Answer, Command, CommandSource, Deliver, Incoming, Order, Preference, Setting,
 };
 use crate::mutators::Mutators;
 use crate::sys::stop::Stop;
@@ -30,7 +30,7 @@ const LOOK: Duration = Duration::from_millis(50);
 
 /// Pending orders. [`Statistics::control`] counts their effects.
 #[derive(Debug)]
-pub(super) struct Orders {
+pub(super) struct PendingOrders {
     inbox: Receiver<Incoming>,
     /// Orders taken out of the inbox.
     waiting: VecDeque<Incoming>,
@@ -40,11 +40,11 @@ pub(super) struct Orders {
     preferred_until: Option<Instant>,
 }
 
-impl Orders {
+impl PendingOrders {
     /// Starts listening, if there is a source of orders. A request to stop takes effect immediately, whatever the
     /// campaign is doing.
     pub(super) fn new(
-        control: Vec<Control>,
+        control: Vec<CommandSource>,
         stop: &Stop,
         bus: &mut EventBus,
     ) -> Result<Option<Self>, CampaignError> {
@@ -207,7 +207,7 @@ impl Orders {
     }
 }
 
-impl From<Receiver<Incoming>> for Orders {
+impl From<Receiver<Incoming>> for PendingOrders {
     fn from(inbox: Receiver<Incoming>) -> Self {
         Self { inbox, waiting: VecDeque::new(), inputs: VecDeque::new(), preferred_until: None }
     }

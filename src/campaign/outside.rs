@@ -4,7 +4,7 @@
 //! (`keep.rs`) and starting inputs (`seeds.rs`), waiting (`wait.rs`), and announcing files to mutators
 //! (`foreign.rs`).
 
-use super::limits::Limits;
+use super::limits::CampaignLimits;
 use super::reports::Reports;
 use super::statistics::Statistics;
 use super::wait::Obstacles;
@@ -18,7 +18,7 @@ pub(super) struct Outside {
     pub(super) output: OutputDir,
     pub(super) reports: Reports,
     pub(super) statistics: Statistics,
-    pub(super) limits: Limits,
+    pub(super) limits: CampaignLimits,
     pub(super) obstacles: Obstacles,
     /// File extension of finds.
     pub(super) extension: Option<String>,

@@ -13,7 +13,7 @@ use crate::disk::output::fflog::FuzzFactoryLog;
 use crate::engine::corpus::SeedId;
 use crate::engine::domain::{KeyGain, KeyNames};
 use crate::engine::fuzzer::Fuzzer;
-use crate::event::{DomainGain, Event, EventBus, MOST_GAINS, Setup, Snapshot, StopReason};
+use crate::event::{CampaignSetup, DomainGain, Event, EventBus, MOST_GAINS, Snapshot, StopReason};
 use crate::mutators::Mutators;
 
 /// Interval between two snapshots: at most five per second, because users read no faster.
@@ -32,7 +32,7 @@ pub(super) struct Reports {
     /// Triage of crashes; None if it is switched off.
     pub(super) triage: Option<Follower>,
     /// Constant facts: target, worker and options.
-    setup: Setup,
+    setup: CampaignSetup,
     wanted: Wanted,
     last_tick: Instant,
     tick_pause: Duration,
@@ -48,12 +48,12 @@ impl Reports {
             blocked: Blocked::default(),
             cuts: Cuts::default(),
             triage: None,
-            setup: Setup {
+            setup: CampaignSetup {
                 pid: std::process::id(),
                 banner: options.banner.clone(),
                 instance: names.instance.clone(),
                 command_line: join_words(&names.command_line),
-                ..Setup::default()
+                ..CampaignSetup::default()
             },
             wanted: options.seeds.wanted,
             last_tick: Instant::now(),
@@ -129,7 +129,7 @@ impl Reports {
             finds: statistics.finds(fuzzer, self.triage.as_mut()),
             turn: statistics.turn(fuzzer),
             search: snapshot::search(fuzzer, statistics.started.elapsed()),
-            setup: Setup {
+            setup: CampaignSetup {
                 guided_by_domains: fuzzer.guided(),
                 schedule: fuzzer.scheduler.schedule().name().into(),
                 ..self.setup.clone()

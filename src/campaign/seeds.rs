@@ -9,7 +9,7 @@ use super::CampaignError;
 use super::outside::Outside;
 use crate::config::options::Input;
 use crate::disk::archive;
-use crate::disk::output::state::State;
+use crate::disk::output::state::SavedState;
 use crate::disk::sessions;
 use crate::engine::corpus::{SeedId, names};
 use crate::engine::fuzzer::Fuzzer;
@@ -51,7 +51,7 @@ impl Start {
 }
 
 /// A starting input in the queue.
-pub(super) struct Stored {
+pub(super) struct QueuedSeed {
     pub(super) id: SeedId,
     pub(super) name: String,
     pub(super) path: PathBuf,
@@ -65,7 +65,7 @@ pub(super) struct Stored {
 /// Starting inputs of the campaign, by id.
 pub(super) fn list(
     input: &Input,
-    state: &State,
+    state: &SavedState,
     outside: &mut Outside,
 ) -> Result<Vec<Start>, CampaignError> {
     let Input::Directory(dir) = input else {
@@ -146,9 +146,10 @@ impl Outside {
     pub(super) fn store_start(
         &mut self,
         fuzzer: &mut Fuzzer<Mutators>,
-        (start, separator): (Start, Option<&[u8]>),
+        start: Start,
+        separator: Option<&[u8]>,
         next: SeedId,
-    ) -> Result<Stored, CampaignError> {
+    ) -> Result<QueuedSeed, CampaignError> {
         let mut data = start.read()?;
         let is_new = fuzzer.mutation.messages && !start.queued;
         let session = if is_new { sessions::as_list(&data, separator) } else { None };
@@ -179,10 +180,10 @@ impl Outside {
             let _ = fs::remove_file(&start.path);
         }
         let data = self.announce_file(fuzzer, &path, None, data);
-        Ok(Stored { id, name, path, data, from: start.path, cut })
+        Ok(QueuedSeed { id, name, path, data, from: start.path, cut })
     }
 
-    pub(super) fn warn_of_cut_seeds(&mut self, max_len: usize, stored: &[Stored]) {
+    pub(super) fn warn_of_cut_seeds(&mut self, max_len: usize, stored: &[QueuedSeed]) {
         let cut: Vec<_> = stored.iter().filter_map(|seed| Some((&seed.from, seed.cut?))).collect();
         let Some((path, size)) = cut.first() else { return };
         let more = match cut.len() {
@@ -199,7 +200,7 @@ impl Outside {
 }
 
 /// Entries of a queue, by number. Files without a number of their own, which somebody added, come last.
-fn queue_starts(mut files: Vec<(String, PathBuf)>, state: &State) -> Vec<Start> {
+fn queue_starts(mut files: Vec<(String, PathBuf)>, state: &SavedState) -> Vec<Start> {
     let known: HashSet<&str> = state.seeds.iter().map(|seed| &*seed.name).collect();
     files.sort_by_key(|(name, _)| {
         (names::parse(name).map(|parsed| parsed.id), !known.contains(&**name))

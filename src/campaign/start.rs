@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use super::imports::Imports;
-use super::limits::Limits;
-use super::orders::Orders;
+use super::limits::CampaignLimits;
+use super::orders::PendingOrders;
 use super::outside::Outside;
 use super::reports::Reports;
 use super::state::StateFiles;
@@ -21,7 +21,7 @@ use crate::config::options::{
 use crate::crashes::triage::Follower;
 use crate::disk::output::OutputDir;
 use crate::disk::output::earlier::Earlier;
-use crate::disk::sync::{Peers, Places};
+use crate::disk::sync::{Peers, SyncFolders};
 use crate::engine::calibrate;
 use crate::engine::domain::{self, Domain};
 use crate::engine::executor::{Executor, InputFunctions, TargetInfo};
@@ -33,7 +33,7 @@ use crate::engine::runner::Runner;
 use crate::engine::schedule::ScheduleOptions;
 use crate::event::{Event, EventBus, EventSink};
 use crate::exec::{self, HarnessMutator, Hooked, Setup, TargetError};
-use crate::fleet::control::Control;
+use crate::fleet::control::CommandSource;
 use crate::mutators::{self, Mutators};
 use crate::sys::stop::Stop;
 use crate::sys::waits::Wait;
@@ -53,7 +53,7 @@ const DICTIONARY_WARNINGS: usize = 10;
 pub(super) fn open(
     options: Options,
     sinks: impl FnOnce(&OutputDir) -> Vec<Box<dyn EventSink>>,
-    control: Vec<Control>,
+    control: Vec<CommandSource>,
 ) -> Result<Campaign, CampaignError> {
     let stop = Stop::default();
     open_parts(options, sinks, control, stop.clone()).map_err(|error| match error {
@@ -71,7 +71,7 @@ pub(super) fn open(
 fn open_parts(
     mut options: Options,
     sinks: impl FnOnce(&OutputDir) -> Vec<Box<dyn EventSink>>,
-    control: Vec<Control>,
+    control: Vec<CommandSource>,
     stop: Stop,
 ) -> Result<Campaign, CampaignError> {
     check_core_pattern(&options.target)?;
@@ -122,7 +122,7 @@ fn open_parts(
     let runner = Runner::new(executor).send_late(options.custom.late_send).recording(recorded);
     let sidecars = start_sanitizers(&options, &mut output, &stop)?;
     let logger = start_logger(&options, &mut output, &stop, runner.info())?;
-    let orders = Orders::new(control, &stop, &mut bus)?;
+    let orders = PendingOrders::new(control, &stop, &mut bus)?;
     let mut campaign =
         assemble(options, Hooked { runner, mutators }, output, bus, dictionary, stop);
     (campaign.imports, campaign.orders) = (imports(&campaign.options), orders);
@@ -209,7 +209,7 @@ pub(super) fn assemble(
         reports: Reports::new(&options, bus, &output),
         output,
         statistics,
-        limits: Limits { options: std::mem::take(&mut options.limits), stop },
+        limits: CampaignLimits { options: std::mem::take(&mut options.limits), stop },
         obstacles: Obstacles::default(),
         extension: options.output.extension.clone(),
     };
@@ -242,7 +242,7 @@ fn imports(options: &Options) -> Option<Imports> {
     }
     let output = &options.output;
     let instances = instances.then(|| (output.root.clone(), output.instance.clone()));
-    let places = Places { instances, folders: folders.clone(), relist: *relist };
+    let places = SyncFolders { instances, folders: folders.clone(), relist: *relist };
     Some(Imports::new(Peers::new(places)))
 }
 

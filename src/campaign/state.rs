@@ -12,7 +12,7 @@ use super::modules::ModuleFile;
 use super::outside::Outside;
 use super::seeds::Start;
 use crate::config::options::{Options, TargetOptions};
-use crate::disk::output::state::{BestValue, KnownSeed, State};
+use crate::disk::output::state::{BestValue, KnownSeed, SavedState};
 use crate::engine::corpus::{Seed, SeedId};
 use crate::engine::domain::Domain;
 use crate::engine::executor::TargetInfo;
@@ -25,7 +25,7 @@ use crate::mutators::Mutators;
 const MOST_RECORDS: usize = 256;
 
 /// Queue entries that need not be run, by name.
-pub(super) type Known = HashMap<String, KnownSeed>;
+pub(super) type KnownEntries = HashMap<String, KnownSeed>;
 
 /// Hash of everything that determines the results of runs: the program's content, its arguments and variables, its
 /// maps. `watched`: domains are judged.
@@ -48,7 +48,7 @@ fn hash_of(data: &[u8]) -> u64 {
 }
 
 /// Number of entries that the state knows and that are missing or empty in the queue.
-fn lost_entries(state: &State, queue: &[Start]) -> usize {
+fn lost_entries(state: &SavedState, queue: &[Start]) -> usize {
     let there: HashSet<&str> =
         queue.iter().filter(|start| !start.is_empty()).map(|start| &*start.name).collect();
     let known = state.seeds.iter().filter(|seed| !seed.name.is_empty());
@@ -126,7 +126,7 @@ impl StateFiles {
     }
 
     /// Loads the state of an earlier process. A damaged file costs time, but no finds: the queue has them all.
-    pub(super) fn load(&self, fuzzer: &Fuzzer<Mutators>, outside: &mut Outside) -> State {
+    pub(super) fn load(&self, fuzzer: &Fuzzer<Mutators>, outside: &mut Outside) -> SavedState {
         let edges = fuzzer.target().map_size();
         let keys = fuzzer.judge().aggregates().values().len();
         let flaw = match outside.output.load_state() {
@@ -139,18 +139,18 @@ impl StateFiles {
             Err(error) => error.to_string(),
         };
         outside.warn(format!("{flaw}; every queue entry is run again, mutators start over"));
-        State::default()
+        SavedState::default()
     }
 
     /// Restores the state of an earlier process, and returns its data about single seeds. Coverage of entries that
     /// are gone is dropped, because they have to be found again.
     pub(super) fn take_up(
         &mut self,
-        state: State,
+        state: SavedState,
         queue: &[Start],
         fuzzer: &mut Fuzzer<Mutators>,
         outside: &mut Outside,
-    ) -> Known {
+    ) -> KnownEntries {
         outside.statistics.recall(&state.counters, &mut fuzzer.progress);
         // The time limit is derived from it.
         let slowest = std::mem::take(&mut fuzzer.progress.slowest);
@@ -159,13 +159,13 @@ impl StateFiles {
                 let message = "the target, or -p, has changed: every queue entry is run again";
                 outside.warn(message.into());
             }
-            return Known::new();
+            return KnownEntries::new();
         }
         let lost = lost_entries(&state, queue);
         if lost > 0 {
             let message = "queue entries are gone or empty: all others are run again";
             outside.warn(format!("{lost} {message}"));
-            return Known::new();
+            return KnownEntries::new();
         }
         fuzzer.progress.slowest = slowest;
         fuzzer.recall(&state.judge);
@@ -203,7 +203,7 @@ impl StateFiles {
     }
 
     /// The state for the next process, in addition to the queue.
-    fn state(&self, fuzzer: &mut Fuzzer<Mutators>, outside: &Outside) -> State {
+    fn state(&self, fuzzer: &mut Fuzzer<Mutators>, outside: &Outside) -> SavedState {
         let claims = fuzzer.scheduler.claims();
         let seed = |seed: &Seed| KnownSeed {
             name: seed.name.clone(),
@@ -221,7 +221,7 @@ impl StateFiles {
             trimmed: seed.trimmed,
             disabled: seed.disabled,
         };
-        State {
+        SavedState {
             mutators: fuzzer.mutators.stored(),
             target: self.fingerprint,
             judge: fuzzer.judge().lessons(),

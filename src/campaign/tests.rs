@@ -15,7 +15,7 @@ use super::start::assemble;
 use super::{BadSeeds, Campaign, CampaignError};
 use crate::config::options::*;
 use crate::disk::output::OutputDir;
-use crate::disk::sync::{Peers, Places};
+use crate::disk::sync::{Peers, SyncFolders};
 use crate::engine::domain::{Domain, Reducer};
 use crate::engine::executor::{Executor, ExitKind};
 use crate::engine::fake::FakeExecutor;
@@ -417,7 +417,7 @@ fn all_events_of_a_short_campaign_come_in_order() {
 fn after_a_request_to_stop_the_last_look_at_others_misses_nothing() {
     let dir = seed_folder(&[b"x"]);
     std::fs::create_dir(dir.path().join("theirs")).unwrap();
-    let places = Places { folders: vec![dir.path().join("theirs")], ..Places::default() };
+    let places = SyncFolders { folders: vec![dir.path().join("theirs")], ..SyncFolders::default() };
     let (mut campaign, _) = campaign(options(dir.path(), DomainMode::Off, 1000), letters());
     campaign.import_seeds(&mut Stages::new()).unwrap();
     campaign.imports = Some(super::imports::Imports::new(Peers::new(places)));

@@ -24,13 +24,13 @@ const SAME_ERROR: Duration = Duration::from_millis(500);
 /// Last reasons for waiting.
 #[derive(Debug, Default)]
 pub(super) struct Obstacles {
-    full_disk: Option<Pause>,
-    passing_error: Option<Pause>,
+    full_disk: Option<Obstacle>,
+    passing_error: Option<Obstacle>,
 }
 
 /// An obstacle: its start, and its last occurrence.
 #[derive(Clone, Copy, Debug)]
-struct Pause {
+struct Obstacle {
     since: Instant,
     last: Instant,
 }
@@ -93,7 +93,7 @@ impl Outside {
         }
         let since = earlier.map_or_else(Instant::now, |error| error.since);
         let goes_on = since.elapsed() < file::PATIENCE && self.stand_still(fuzzer, file::RETRY);
-        self.obstacles.passing_error = Some(Pause { since, last: Instant::now() });
+        self.obstacles.passing_error = Some(Obstacle { since, last: Instant::now() });
         goes_on
     }
 
@@ -106,7 +106,7 @@ impl Outside {
         }
         let since = earlier.map_or(now, |full| full.since);
         let goes_on = self.stand_still(fuzzer, RETRY);
-        self.obstacles.full_disk = Some(Pause { since, last: Instant::now() });
+        self.obstacles.full_disk = Some(Obstacle { since, last: Instant::now() });
         goes_on
     }
 

@@ -19,8 +19,8 @@ use clap::{Parser, Subcommand};
 
 use super::exit::Failure;
 use crate::config::env::Environment;
-use harnesses::{BuildOptions, Harnesses, Package};
-use words::Words;
+use harnesses::{BuildOptions, CargoPackage, Harnesses};
+use words::CargoWords;
 
 /// The command as users call it.
 pub(super) const NAME: &str = "cargo ffuzz";
@@ -51,15 +51,15 @@ const FIRST_SEED: &[u8] = b"hello";
 )]
 struct Args {
     #[command(subcommand)]
-    action: Action,
+    action: CargoAction,
 }
 
 #[derive(Debug, Subcommand)]
-enum Action {
+enum CargoAction {
     /// Make a package of harnesses, fuzz/, with a first one
     Init {
         #[command(flatten)]
-        package: Package,
+        package: CargoPackage,
         /// Name of the harness
         #[arg(short, long, value_name = "NAME", default_value = "fuzz_target_1")]
         target: String,
@@ -67,7 +67,7 @@ enum Action {
     /// Add a harness
     Add {
         #[command(flatten)]
-        package: Package,
+        package: CargoPackage,
         /// Its name
         harness: String,
     },
@@ -75,7 +75,7 @@ enum Action {
     #[command(visible_alias = "ls")]
     List {
         #[command(flatten)]
-        package: Package,
+        package: CargoPackage,
     },
     /// Build one harness, or all, and print the paths
     #[command(visible_alias = "b")]
@@ -185,7 +185,7 @@ struct Builder {
 }
 
 impl Builder {
-    fn find(&self, package: &Package) -> Result<Harnesses, Failure> {
+    fn find(&self, package: &CargoPackage) -> Result<Harnesses, Failure> {
         let harnesses = Harnesses::find(package, &self.environment)?;
         Ok(if self.by_cargo_fuzz { harnesses.built_as_by_cargo_fuzz() } else { harnesses })
     }
@@ -196,17 +196,17 @@ impl Builder {
         Ok((harnesses, program))
     }
 
-    fn act(&self, action: Action) -> Result<ExitCode, Failure> {
+    fn act(&self, action: CargoAction) -> Result<ExitCode, Failure> {
         match action {
-            Action::Init { package, target } => {
+            CargoAction::Init { package, target } => {
                 let file = new::init(&package, &target, &self.environment)?;
                 super::print(&format!("{}\n", file.display()))
             }
-            Action::Add { package, harness } => {
+            CargoAction::Add { package, harness } => {
                 let file = new::add(&package, &harness, &self.environment)?;
                 super::print(&format!("{}\n", file.display()))
             }
-            Action::Check { build, harness } => {
+            CargoAction::Check { build, harness } => {
                 let harnesses = self.find(&build.package)?;
                 match harnesses.check(&build, harness.as_deref(), &self.environment)?.success() {
                     true => Ok(ExitCode::SUCCESS),
@@ -215,47 +215,47 @@ impl Builder {
                     }
                 }
             }
-            Action::Fmt { build, harness, input } => {
+            CargoAction::Fmt { build, harness, input } => {
                 let (_, program) = self.build(&build, &harness)?;
                 print_argument(&program, &input)
             }
-            Action::List { package } => {
+            CargoAction::List { package } => {
                 let harnesses = self.find(&package)?;
                 super::print(&lines(harnesses.names.iter()))
             }
-            Action::Build { build, harness } => {
+            CargoAction::Build { build, harness } => {
                 let harnesses = self.find(&build.package)?;
                 let built = harnesses.build(&build, harness.as_deref(), &self.environment)?;
                 super::print(&lines(built.iter().map(|path| path.display())))
             }
-            Action::Run { build, jobs, harness, words } => {
-                let words = Words::split(words);
+            CargoAction::Run { build, jobs, harness, words } => {
+                let words = CargoWords::split(words);
                 let task = Task::of(&words, jobs)?;
                 let (harnesses, program) = self.build(&build, &harness)?;
                 task.exec(&harnesses, &harness, &program)
             }
-            Action::Cmin { build, harness, words } => {
+            CargoAction::Cmin { build, harness, words } => {
                 let (harnesses, program) = self.build(&build, &harness)?;
-                minimize::corpus(&harnesses, &harness, &program, &Words::split(words))
+                minimize::corpus(&harnesses, &harness, &program, &CargoWords::split(words))
             }
-            Action::Coverage { build, harness, folders } => {
+            CargoAction::Coverage { build, harness, folders } => {
                 let (harnesses, program) = self.build(&build, &harness)?;
                 coverage::run(&harnesses, &harness, &program, &folders)
             }
-            Action::Tmin { build, harness, runs, input, options } => {
-                let words = Words::split(options);
+            CargoAction::Tmin { build, harness, runs, input, options } => {
+                let words = CargoWords::split(options);
                 if let Some(other) = words.inputs.first() {
                     let cause = format!("{} is one file too many", other.display());
                     return Err(Failure::usage(cause, "minimize one input at a time"));
                 }
                 let is_libfuzzers = words.are_libfuzzers()?;
                 let (harnesses, program) = self.build(&build, &harness)?;
-                let harness = (&*harness, &*program);
+                let options = &words.options;
                 match runs.is_some() || is_libfuzzers {
                     true => {
-                        artifacts::minimize(&harnesses, harness, (&input, runs), &words.options)
+                        artifacts::minimize(&harnesses, &harness, &program, &input, runs, options)
                     }
-                    false => minimize::input(&harnesses, harness, &input, &words.options),
+                    false => minimize::input(&harnesses, &harness, &program, &input, options),
                 }
             }
         }
@@ -287,7 +287,7 @@ fn lines(all: impl Iterator<Item = impl std::fmt::Display>) -> String {
 enum Task<'a> {
     /// The harness runs inputs or fuzzes by itself, with libFuzzer's options.
     Run {
-        words: &'a Words,
+        words: &'a CargoWords,
         jobs: Option<u32>,
     },
     Fuzz {
@@ -297,7 +297,7 @@ enum Task<'a> {
 }
 
 impl<'a> Task<'a> {
-    fn of(words: &'a Words, jobs: Option<u32>) -> Result<Self, Failure> {
+    fn of(words: &'a CargoWords, jobs: Option<u32>) -> Result<Self, Failure> {
         for input in &words.inputs {
             fs::metadata(input).map_err(|error| {
                 Failure::new(
@@ -338,9 +338,9 @@ impl<'a> Task<'a> {
         program: &Path,
     ) -> Result<ExitCode, Failure> {
         match self {
-            Self::Run { words, jobs } => artifacts::run(harnesses, (harness, program), words, jobs),
+            Self::Run { words, jobs } => artifacts::run(harnesses, harness, program, words, jobs),
             Self::Fuzz { seeds, options } => {
-                let mut command = fuzz(harnesses, harness, program, (seeds, &options))?;
+                let mut command = fuzz(harnesses, harness, program, seeds, &options)?;
                 Err(cannot_start(&command.exec()))
             }
         }
@@ -351,7 +351,8 @@ fn fuzz(
     harnesses: &Harnesses,
     harness: &str,
     program: &Path,
-    (seeds, options): (Option<&Path>, &[OsString]),
+    seeds: Option<&Path>,
+    options: &[OsString],
 ) -> Result<Command, Failure> {
     let is_given = |option: &str| options.iter().any(|word| word == option);
     let mut command = Command::new(own_program()?);

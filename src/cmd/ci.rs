@@ -16,7 +16,7 @@ use super::oss_build::outputs;
 use super::tool::{replace, say};
 use crate::config::env::Environment;
 use crate::crashes::forms::{self, Suite};
-use crate::fleet::ci::{self, CiError, Results, Settings};
+use crate::fleet::ci::{self, CiError, CiResults, CiSettings};
 use crate::sys::stop::Stop;
 use crate::sys::{affinity, file};
 
@@ -119,7 +119,7 @@ pub(super) fn run(program: &str, words: Vec<OsString>) -> Result<ExitCode, Failu
     })
 }
 
-fn settings(args: &Args) -> Result<Settings, Failure> {
+fn settings(args: &Args) -> Result<CiSettings, Failure> {
     let mut harnesses = Vec::new();
     for path in &args.harnesses {
         if !path.is_dir() {
@@ -151,7 +151,7 @@ fn settings(args: &Args) -> Result<Settings, Failure> {
         None => affinity::allowed().len().max(1),
     };
     let absolute = |path: &PathBuf| std::path::absolute(path).unwrap_or_else(|_| path.clone());
-    Ok(Settings {
+    Ok(CiSettings {
         program: super::fuzz::this_program(),
         folder: absolute(&args.output),
         time: Duration::from_secs(values::number("--time", &args.time, 1, LONGEST_TIME)?),
@@ -170,7 +170,7 @@ fn settings(args: &Args) -> Result<Settings, Failure> {
 fn write_forms(
     args: &Args,
     suites: &[Suite<'_>],
-    results: &Results,
+    results: &CiResults,
     root: &Path,
     environment: &Environment,
 ) -> Result<(), Failure> {
@@ -198,7 +198,7 @@ fn write_forms(
 }
 
 /// Prints one line per bug, and a summary.
-fn print_bugs(suites: &[Suite<'_>], results: &Results) -> Result<(), Failure> {
+fn print_bugs(suites: &[Suite<'_>], results: &CiResults) -> Result<(), Failure> {
     let mut text = String::new();
     let new = results.new_bugs();
     for finding in suites.iter().flat_map(|suite| &suite.findings) {
@@ -218,7 +218,7 @@ fn print_bugs(suites: &[Suite<'_>], results: &Results) -> Result<(), Failure> {
 }
 
 /// Adds the new bugs to the list of known bugs.
-fn accept(settings: &Settings, results: &Results) -> Result<(), Failure> {
+fn accept(settings: &CiSettings, results: &CiResults) -> Result<(), Failure> {
     let Some(path) = settings.known.as_ref().filter(|_| !results.new_bugs().is_empty()) else {
         return Ok(());
     };

@@ -14,10 +14,10 @@ use std::process::ExitCode;
 use args::Args;
 use progress::TraceProgress;
 
-use super::coverage::States;
+use super::coverage::CoverageStates;
 use super::exit::Failure;
 use super::tool::{self, Scratch, TargetArgs, ToolTarget, say};
-use crate::cmin::{self, Accepted, CminError, CminOptions, Inputs, Minimization, Names};
+use crate::cmin::{self, Accepted, CminError, CminOptions, InputSet, Minimization, Names};
 use crate::config::env::Environment;
 use crate::sys::affinity;
 
@@ -58,7 +58,7 @@ fn minimize(args: &Args, environment: &Environment) -> Result<(), Failure> {
             watch::check(environment)?;
             None
         }
-        false => Some(Inputs::find(&args.input, &args.output)?),
+        false => Some(InputSet::find(&args.input, &args.output)?),
     };
     for path in inputs.iter().flat_map(|inputs| &inputs.too_large) {
         say(quiet, &format!("[!] {}", cmin::too_large(path)));
@@ -78,9 +78,9 @@ fn minimize(args: &Args, environment: &Environment) -> Result<(), Failure> {
     let mut states = match args.coverage.is_given() {
         true => {
             let first = target(&scratch[0]).start(environment)?;
-            States::open(&args.coverage, &first, &args.target, environment)?
+            CoverageStates::open(&args.coverage, &first, &args.target, environment)?
         }
-        false => States::default(),
+        false => CoverageStates::default(),
     };
     let target = |scratch| target(scratch).resolve(environment);
     let targets = scratch.iter().map(target).collect::<Result<_, _>>()?;

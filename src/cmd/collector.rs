@@ -14,7 +14,7 @@ use clap::{ArgGroup, Parser};
 use super::exit::{Failure, USAGE};
 use super::{tool, triage};
 use crate::config::env::Environment;
-use crate::crashes::collector::{CollectorError, Settings, Target, Testcase, Values};
+use crate::crashes::collector::{CollectorError, IniValues, Settings, Target, Testcase};
 use crate::crashes::crash::{self, Output};
 use crate::sys::file;
 
@@ -241,7 +241,7 @@ pub(super) fn run(program: &str, words: Vec<OsString>) -> Result<ExitCode, Failu
     let target = args.about.target(args.command.first())?;
     warn(program, &target.warnings);
     let output = if args.autosubmit { rerun(program, &args)? } else { args.crash.output()? };
-    let crash = actions::Given::read(&args, target, output)?;
+    let crash = actions::GivenCrash::read(&args, target, output)?;
     if args.search {
         return crash.search(program, &settings);
     }
@@ -361,7 +361,7 @@ impl From<CollectorError> for Failure {
     }
 }
 
-fn given_of(pairs: &[(&str, &Option<String>)]) -> Values {
+fn given_of(pairs: &[(&str, &Option<String>)]) -> IniValues {
     let given = pairs.iter().filter_map(|(key, value)| Some((key, value.as_ref()?)));
     given.map(|(key, value)| ((*key).to_owned(), value.clone())).collect()
 }

@@ -34,7 +34,7 @@ impl CoverageArgs {
 
 /// Coverage states before and after the runs.
 #[derive(Debug, Default)]
-pub(super) struct States {
+pub(super) struct CoverageStates {
     loaded: Option<Known>,
     made: Option<(PathBuf, Known)>,
 }
@@ -45,7 +45,7 @@ impl From<CoverageError> for Failure {
     }
 }
 
-impl States {
+impl CoverageStates {
     /// Reads the coverage state and checks that it is for this target.
     pub(super) fn open(
         args: &CoverageArgs,

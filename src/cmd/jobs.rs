@@ -11,7 +11,7 @@ use clap::Parser;
 use super::exit::{CANNOT, Failure};
 use super::tool::say;
 use crate::config::env::Environment;
-use crate::fleet::jobs::{self, JobEvent, JobFile, JobsError, Manager, Row, Status};
+use crate::fleet::jobs::{self, JobEvent, JobFile, JobRow, JobStatus, JobsError, Manager};
 use crate::sys::{affinity, file};
 
 /// Maximum size of a list; enough for a hundred thousand seeds.
@@ -103,9 +103,9 @@ fn print_event(program: &str, event: &JobEvent<'_>) {
     say(false, &format!("{program}: {line}"));
 }
 
-fn verdict(rows: &[Row]) -> Result<ExitCode, Failure> {
+fn verdict(rows: &[JobRow]) -> Result<ExitCode, Failure> {
     let count = |status| rows.iter().filter(|row| row.status == status).count();
-    let (waiting, failed, all) = (count(Status::Waiting), count(Status::Failed), rows.len());
+    let (waiting, failed, all) = (count(JobStatus::Waiting), count(JobStatus::Failed), rows.len());
     if waiting > 0 {
         let cause = format!("interrupted: {waiting} of {all} jobs are not finished");
         return Err(Failure::new(cause, "run the same command again to continue"));

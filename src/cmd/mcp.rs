@@ -12,11 +12,11 @@ use super::exit::Failure;
 use super::fuzz::args::Args as FuzzArgs;
 use super::report::{Started, campaign};
 use super::tool::{self, Scratch};
-use crate::fleet::control::Client;
+use crate::fleet::control::SocketClient;
 use crate::report::answers::tools::{TOOLS, Tool};
-use crate::report::answers::{Analyst, Orders, Start};
-use crate::report::campaign::Campaign;
-use crate::report::mcp::{self, Tools};
+use crate::report::answers::{Analyst, Orders, TargetStarter};
+use crate::report::campaign::CampaignFolder;
+use crate::report::mcp::{self, ToolHandler};
 use crate::sys::stdio;
 
 /// Maximum length of a client's line: an input of 1 MiB in base64, and room for the rest.
@@ -62,13 +62,14 @@ pub(super) fn run(program: &str, words: Vec<OsString>) -> Result<ExitCode, Failu
     let scratch = Scratch::new("mcp", None);
     tool::exit_on_signals(&[&scratch], None);
     let command = args.command.clone();
-    let start: Start = Box::new(move |campaign| {
+    let start: TargetStarter = Box::new(move |campaign| {
         let started = Started::of(std::slice::from_ref(campaign), &command, None);
         let target = started.and_then(|started| started.start(&scratch, None));
         target.map_err(|failure| format!("{} ({})", failure.cause, failure.remedy))
     });
-    let orders = orders.map(|path| Box::new(Socket { path, client: None }) as Box<dyn Orders>);
-    let mut desk = Desk(Analyst::new(args.folder.clone(), start, orders));
+    let orders =
+        orders.map(|path| Box::new(ControlSocket { path, client: None }) as Box<dyn Orders>);
+    let mut desk = McpServer(Analyst::new(args.folder.clone(), start, orders));
     let answer = |line: &[u8]| match args.plain {
         true => Some(plain(line, &mut desk)),
         false => mcp::answer(line, &mut desk),
@@ -80,7 +81,7 @@ pub(super) fn run(program: &str, words: Vec<OsString>) -> Result<ExitCode, Failu
 }
 
 /// The given socket, or the one of the campaign's own `--control`.
-fn socket(args: &Args, campaign: &Campaign) -> Result<PathBuf, Failure> {
+fn socket(args: &Args, campaign: &CampaignFolder) -> Result<PathBuf, Failure> {
     if let Some(path) = &args.control {
         return Ok(path.clone());
     }
@@ -130,9 +131,9 @@ fn read_line(input: &mut impl BufRead, line: &mut Vec<u8>) -> io::Result<bool> {
     }
 }
 
-struct Desk(Analyst);
+struct McpServer(Analyst);
 
-impl Tools for Desk {
+impl ToolHandler for McpServer {
     fn call(&mut self, tool: &Tool, given: &Map<String, Value>) -> Result<Value, String> {
         self.0.answer(tool, given)
     }
@@ -143,7 +144,7 @@ impl Tools for Desk {
 }
 
 /// Answers a query in the format of the control socket.
-fn plain(line: &[u8], desk: &mut Desk) -> Value {
+fn plain(line: &[u8], desk: &mut McpServer) -> Value {
     let question: Result<Map<String, Value>, _> = serde_json::from_slice(line);
     let (id, answer) = match question {
         Err(error) => (Value::Null, Err(format!("this is not JSON: {error}"))),
@@ -163,12 +164,12 @@ fn plain(line: &[u8], desk: &mut Desk) -> Value {
 }
 
 /// The control socket; connects at the first command.
-struct Socket {
+struct ControlSocket {
     path: PathBuf,
-    client: Option<Client>,
+    client: Option<SocketClient>,
 }
 
-impl Orders for Socket {
+impl Orders for ControlSocket {
     fn order(&mut self, command: Value) -> Result<Value, String> {
         if self.client.is_none() {
             self.client = Some(connect(&self.path)?);
@@ -183,8 +184,8 @@ impl Orders for Socket {
     }
 }
 
-fn connect(path: &Path) -> Result<Client, String> {
-    Client::connect(path).map_err(|error| {
+fn connect(path: &Path) -> Result<SocketClient, String> {
+    SocketClient::connect(path).map_err(|error| {
         format!("no campaign listens at {}: {error} (start it with --control)", path.display())
     })
 }

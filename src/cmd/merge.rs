@@ -99,7 +99,7 @@ fn only_new(program: &str, known: &Path, other: &Path, json: bool) -> Result<Exi
     if named.parts.is_empty() {
         named.parts = known.parts;
     }
-    let names = view::Names::read(&named);
+    let names = view::EdgeNames::read(&named);
     for note in &names.notes {
         super::tool::say(false, &format!("{program}: {note}"));
     }

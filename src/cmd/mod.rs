@@ -44,10 +44,10 @@ use clap::error::{ContextKind, ContextValue, ErrorKind};
 use crate::config::env;
 use exit::Failure;
 
-type Run = fn(&str, Vec<OsString>) -> Result<ExitCode, Failure>;
+type RunCommand = fn(&str, Vec<OsString>) -> Result<ExitCode, Failure>;
 
 /// Name, function (takes the program name for messages and the arguments after it), and one line of help.
-const COMMANDS: &[(&str, Run, &str)] = &[
+const COMMANDS: &[(&str, RunCommand, &str)] = &[
     ("fuzz", fuzz::run, "fuzz a target (the default)"),
     ("cc", cc::run_c, "C compiler that instruments the target"),
     ("c++", cc::run_cxx, "C++ compiler that instruments the target"),
@@ -98,7 +98,7 @@ pub fn main(args: Vec<OsString>) -> ExitCode {
     let found = match (name.strip_prefix("ffuzz-").and_then(command), name.strip_prefix("afl-")) {
         (Some(found), _) => Ok(found),
         (None, None) if matches!(&*name, "cargo-ffuzz" | cargo::FUZZ) => {
-            Ok(("cargo", cargo::run as Run))
+            Ok(("cargo", cargo::run as RunCommand))
         }
         (None, None | Some("fuzz")) => by_first_word(&mut rest),
         (None, Some(tool)) => command(counterpart(tool)).ok_or_else(|| no_counterpart(&name)),
@@ -136,8 +136,8 @@ fn no_counterpart(name: &str) -> Failure {
 
 /// Removes the first word and returns the command that it names. Converts `help` and `version` to options. Without a
 /// command it is `fuzz`, which needs options before the target: any other first word is an error.
-fn by_first_word(words: &mut Vec<OsString>) -> Result<(&'static str, Run), Failure> {
-    let fuzz = Ok(("fuzz", fuzz::run as Run));
+fn by_first_word(words: &mut Vec<OsString>) -> Result<(&'static str, RunCommand), Failure> {
+    let fuzz = Ok(("fuzz", fuzz::run as RunCommand));
     let Some(first) = words.first().and_then(|word| word.to_str()) else { return fuzz };
     if let Some(found) = command(first) {
         words.remove(0);
@@ -225,11 +225,11 @@ fn print(text: &str) -> Result<ExitCode, Failure> {
     }
 }
 
-fn command(name: &str) -> Option<(&'static str, Run)> {
+fn command(name: &str) -> Option<(&'static str, RunCommand)> {
     let own = COMMANDS.iter().find(|(known, _, _)| *known == name);
     let tool = || LLVM_TOOLS.iter().find(|known| **known == name);
     own.map(|(known, run, _)| (*known, *run))
-        .or_else(|| tool().map(|known| (*known, cc::run_tool as Run)))
+        .or_else(|| tool().map(|known| (*known, cc::run_tool as RunCommand)))
 }
 
 /// All commands with their purposes, one per line, for `ffuzz --help`.

@@ -55,12 +55,12 @@ struct Args {
     #[arg(long)]
     clone: bool,
     /// Sanitizer of the build
-    #[arg(short, long, value_enum, default_value_t = Sanitizer::Address)]
-    sanitizer: Sanitizer,
+    #[arg(short, long, value_enum, default_value_t = OssSanitizer::Address)]
+    sanitizer: OssSanitizer,
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
-enum Sanitizer {
+enum OssSanitizer {
     Address,
     Undefined,
     Memory,
@@ -68,7 +68,7 @@ enum Sanitizer {
     None,
 }
 
-impl Sanitizer {
+impl OssSanitizer {
     fn flags(self) -> String {
         match self {
             Self::Address => "-fsanitize=address -fsanitize-address-use-after-scope".into(),

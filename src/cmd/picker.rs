@@ -11,13 +11,13 @@ use std::time::Instant;
 
 use args::Args;
 use verdict::{Counts, Evidence, MOST};
-use view::{Report, Row};
+use view::{ModuleRow, PickerReport};
 
 use super::exit::{Failure, USAGE};
 use super::tool::{self, Scratch, print, say};
 use super::traced::{self, Traced};
 use crate::disk::inputs;
-use crate::exec::trace::Run;
+use crate::exec::trace::TracedRun;
 use crate::inspect::choice::{Choice, is_runtime};
 
 /// Maximum number of rounds. A round is repeated as long as it shows new noise.
@@ -65,8 +65,8 @@ fn pick(args: &Args) -> Result<ExitCode, Failure> {
     }
     let runs = u64::from(rounds) * seeds.len() as u64;
     let files = target.tracer.files().iter().zip(&evidence).filter(|(code, _)| code.size() > 0);
-    let rows = files.map(|(code, evidence)| Row::new(code, evidence, runs)).collect();
-    let report = Report::new(rows, [seeds.len(), rounds as usize], start.elapsed());
+    let rows = files.map(|(code, evidence)| ModuleRow::new(code, evidence, runs)).collect();
+    let report = PickerReport::new(rows, [seeds.len(), rounds as usize], start.elapsed());
     let text = if args.json { report.json()? } else { report.lines() };
     print(text.as_bytes(), None)?;
     Ok(ExitCode::SUCCESS)
@@ -101,7 +101,7 @@ fn round(
 }
 
 /// Executions of each block, per file.
-fn counts(run: &Run, files: usize) -> Vec<Counts> {
+fn counts(run: &TracedRun, files: usize) -> Vec<Counts> {
     let mut counts = vec![Counts::new(); files];
     for step in &run.steps {
         let count = counts[step.file as usize].entry(step.block).or_default();

@@ -13,7 +13,7 @@ use super::exit::Failure;
 use super::tool::{self, Scratch, TargetArgs, ToolTarget, say};
 use crate::config::env::Environment;
 use crate::engine::messages;
-use crate::exec::net::{Event, RecordError, Recording, Session};
+use crate::exec::net::{NetEvent, Recording, Session, SessionError};
 use crate::exec::{Fresh, FreshOptions};
 
 /// Time limit of a session. Manual sessions take long; the library in the target ends one whose peer is silent for a
@@ -22,8 +22,8 @@ const LONGEST: Duration = Duration::from_secs(3600);
 /// Time limit of a replay, which waits for no peer.
 const LONGEST_REPLAY: Duration = Duration::from_secs(60);
 
-impl From<RecordError> for Failure {
-    fn from(error: RecordError) -> Self {
+impl From<SessionError> for Failure {
+    fn from(error: SessionError) -> Self {
         Self::of(&error)
     }
 }
@@ -100,14 +100,14 @@ fn answers(session: &Session) -> Vec<(u8, Vec<u8>)> {
     let mut goes_on = false;
     for event in &session.events {
         match event {
-            Event::Answer { connection, bytes } => match answers.last_mut() {
+            NetEvent::Answer { connection, bytes } => match answers.last_mut() {
                 Some((last, so_far)) if goes_on && last == connection => so_far.extend(bytes),
                 _ => answers.push((*connection, bytes.clone())),
             },
-            Event::Taken { .. } | Event::Accepted { .. } | Event::Opened { .. } => {}
+            NetEvent::Taken { .. } | NetEvent::Accepted { .. } | NetEvent::Opened { .. } => {}
             _ => continue,
         }
-        goes_on = matches!(event, Event::Answer { .. });
+        goes_on = matches!(event, NetEvent::Answer { .. });
     }
     answers
 }
@@ -118,8 +118,8 @@ mod tests {
 
     fn of(events: &[(char, &str)]) -> Session {
         let event = |(kind, text): &(char, &str)| match kind {
-            '<' => Event::Answer { connection: 0, bytes: text.as_bytes().into() },
-            _ => Event::Taken { connection: 0, bytes: text.as_bytes().into() },
+            '<' => NetEvent::Answer { connection: 0, bytes: text.as_bytes().into() },
+            _ => NetEvent::Taken { connection: 0, bytes: text.as_bytes().into() },
         };
         Session { events: events.iter().map(event).collect() }
     }

@@ -16,10 +16,10 @@ use crate::config::env::Environment;
 use crate::disk::output::setup::RecordedSetup;
 use crate::exec::Hooked;
 use crate::report::assemble;
-use crate::report::campaign::Campaign;
+use crate::report::campaign::CampaignFolder;
 use crate::report::compare::Differences;
 use crate::report::data::{Report, Source, Warning};
-use crate::report::forms::html::{Shown, page};
+use crate::report::forms::html::{ShownFiles, page};
 use crate::report::forms::markdown::markdown;
 use crate::report::survey::Survey;
 use crate::sys::file;
@@ -100,7 +100,7 @@ pub(super) fn run(program: &str, words: Vec<OsString>) -> Result<ExitCode, Failu
         return Err(Failure::new("--compare prints text or --json", "omit --markdown"));
     }
     let campaigns = args.folders.iter().map(|folder| campaign(folder));
-    let campaigns: Vec<Campaign> = campaigns.collect::<Result<_, _>>()?;
+    let campaigns: Vec<CampaignFolder> = campaigns.collect::<Result<_, _>>()?;
     match args.compare {
         true => compare(&args, &campaigns),
         false => report(program, &args, &campaigns),
@@ -109,9 +109,9 @@ pub(super) fn run(program: &str, words: Vec<OsString>) -> Result<ExitCode, Failu
 }
 
 /// Reads the folder of a fuzzer.
-pub(super) fn campaign(folder: &Path) -> Result<Campaign, Failure> {
+pub(super) fn campaign(folder: &Path) -> Result<CampaignFolder, Failure> {
     let remedy = "name the folder that was given to the fuzzer's -o";
-    let campaign = Campaign::read(folder).map_err(|error| {
+    let campaign = CampaignFolder::read(folder).map_err(|error| {
         Failure::new(format!("cannot read the folder {}: {error}", folder.display()), remedy)
     })?;
     match campaign.instances.is_empty() {
@@ -120,7 +120,7 @@ pub(super) fn campaign(folder: &Path) -> Result<Campaign, Failure> {
     }
 }
 
-fn report(program: &str, args: &Args, campaigns: &[Campaign]) -> Result<(), Failure> {
+fn report(program: &str, args: &Args, campaigns: &[CampaignFolder]) -> Result<(), Failure> {
     let mut report = assemble::of_folders(campaigns, SystemTime::now());
     if !args.no_run
         && let Err(failure) = survey(args, campaigns, &mut report)
@@ -135,10 +135,10 @@ fn report(program: &str, args: &Args, campaigns: &[Campaign]) -> Result<(), Fail
         return print(text.as_bytes(), output);
     }
     let shown = match args.source {
-        None => Shown::Fitting,
-        Some(SourceChoice::All) => Shown::All,
-        Some(SourceChoice::Reached) => Shown::Reached,
-        Some(SourceChoice::None) => Shown::None,
+        None => ShownFiles::Fitting,
+        Some(SourceChoice::All) => ShownFiles::All,
+        Some(SourceChoice::Reached) => ShownFiles::Reached,
+        Some(SourceChoice::None) => ShownFiles::None,
     };
     let text = page(&report, shown, source_text);
     if args.output.as_deref() == Some(Path::new("-")) {
@@ -163,7 +163,7 @@ fn json(value: &impl Serialize) -> Result<String, Failure> {
 }
 
 /// Runs the queues and adds the results to the report.
-fn survey(args: &Args, campaigns: &[Campaign], report: &mut Report) -> Result<(), Failure> {
+fn survey(args: &Args, campaigns: &[CampaignFolder], report: &mut Report) -> Result<(), Failure> {
     let (finds, paths) = assemble::order(campaigns);
     let scratch = Scratch::new("report", None);
     tool::exit_on_signals(&[&scratch], None);
@@ -195,11 +195,11 @@ fn lines_of(
     Ok(survey.source_below(Path::new(""))?)
 }
 
-fn compare(args: &Args, campaigns: &[Campaign]) -> Result<(), Failure> {
+fn compare(args: &Args, campaigns: &[CampaignFolder]) -> Result<(), Failure> {
     let scratch = Scratch::new("report", None);
     tool::exit_on_signals(&[&scratch], None);
     let started = Started::of(campaigns, &args.command, args.timeout.as_deref())?;
-    let side = |campaign: &Campaign| {
+    let side = |campaign: &CampaignFolder| {
         let paths: Vec<PathBuf> = campaign.queue().iter().map(|find| find.path.clone()).collect();
         lines_of(&started, &scratch, &paths, args.lines.as_deref())
     };
@@ -222,11 +222,11 @@ pub(super) struct Started {
 impl Started {
     /// `command` replaces the recorded one.
     pub(super) fn of(
-        campaigns: &[Campaign],
+        campaigns: &[CampaignFolder],
         command: &[OsString],
         timeout: Option<&str>,
     ) -> Result<Self, Failure> {
-        let noted = || campaigns.iter().find_map(Campaign::command);
+        let noted = || campaigns.iter().find_map(CampaignFolder::command);
         let given = (!command.is_empty()).then(|| command.to_vec());
         let command = given.or_else(noted).ok_or_else(|| {
             let cause = "no command line: there is no file cmdline next to the queue";
@@ -285,5 +285,5 @@ pub(super) fn course(instance: &Path) -> Result<String, Failure> {
         };
         return Err(Failure::new(cause, "let the fuzzer run longer"));
     }
-    Ok(page(&report, Shown::None, |_| None))
+    Ok(page(&report, ShownFiles::None, |_| None))
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::mpsc::channel;
 
 use crate::config::options::UiMode;
-use crate::fleet::control::{Command, Control, Questions};
+use crate::fleet::control::{Command, CommandSource, Questions};
 use crate::ui::{self, Surroundings, Wish};
 
 /// Answers from a process that starts with the first question and ends when this is dropped.
@@ -28,11 +28,11 @@ impl Analysis {
         mode: UiMode,
         root: &Path,
         log: Option<PathBuf>,
-        control: &mut Vec<Control>,
+        control: &mut Vec<CommandSource>,
     ) -> Surroundings {
         let (sender, commands) = channel();
         if ui::is_screen(mode) {
-            control.push(Control::Inside(commands));
+            control.push(CommandSource::Inside(commands));
         }
         let wish = move |wish| {
             let command = match wish {

@@ -14,7 +14,7 @@ use std::process::ExitCode;
 
 use args::Args;
 
-use super::coverage::States;
+use super::coverage::CoverageStates;
 use super::exit::Failure;
 use super::tool::{self, Scratch, ToolTarget, print, print_messages, report, say};
 use crate::config::env::{self, Environment};
@@ -53,7 +53,7 @@ pub(super) fn run(program: &str, args: Vec<OsString>) -> Result<ExitCode, Failur
     let given = given(&args, target.mutators.touch_runs())?;
     let names =
         names(&target, &args, answers(&args, &environment, &scratch, &given, &folders.concat())?);
-    let mut states = States::open(&args.coverage, &target, &args.target, &environment)?;
+    let mut states = CoverageStates::open(&args.coverage, &target, &args.target, &environment)?;
     let mut owners = Owners::default();
     let rows = match &folders[..] {
         [] => {
@@ -181,7 +181,7 @@ fn run_once(
     target: &mut Hooked,
     args: &Args,
     input: &[u8],
-    states: &mut States,
+    states: &mut CoverageStates,
 ) -> Result<Aggregates, Failure> {
     let mut aggregates = Aggregates::new(target.info().domains());
     let run = target.observe(input).map_err(tool::failure)?;

@@ -20,9 +20,9 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use args::Args;
-use view::{ShownMaps, View};
+use view::{MapView, ShownMaps};
 
-use super::coverage::States;
+use super::coverage::CoverageStates;
 use super::exit::{CANNOT, Failure};
 use super::tool::{self, Scratch, ToolTarget, print, print_messages, report, say};
 use crate::config::env::{self, Environment};
@@ -112,8 +112,8 @@ fn run_once(args: &mut Args, environment: &Environment) -> Result<u8, Failure> {
     say(quiet, &format!("[*] Executing '{}'...", args.target.command[0].display()));
     let scratch = Scratch::new("showmap", None);
     let mut target = start(args, environment, &scratch)?;
-    let mut states = States::open(&args.coverage, &target, &args.target, environment)?;
-    let view = View::of(args);
+    let mut states = CoverageStates::open(&args.coverage, &target, &args.target, environment)?;
+    let view = MapView::of(args);
     say(quiet, "-- Program output begins --");
     let rejected_before = target.info().rejected_runs();
     let run = target.observe(&input).map_err(tool::failure)?;
@@ -156,7 +156,7 @@ fn to_file(path: &Path) -> Option<&Path> {
     Some(path).filter(|path| *path != Path::new("-"))
 }
 
-fn rendered(view: View, run: &Observation<'_>, states: &States) -> Vec<u8> {
+fn rendered(view: MapView, run: &Observation<'_>, states: &CoverageStates) -> Vec<u8> {
     let mut aggregates = Aggregates::default();
     if view.shows_domains() {
         aggregates = Aggregates::new(run.dsf.domains);
@@ -169,7 +169,7 @@ fn rendered(view: View, run: &Observation<'_>, states: &States) -> Vec<u8> {
 }
 
 /// Returns true if the edges of a run with this exit kind are written (`-Z`).
-fn is_wanted(view: View, exit: ExitKind, environment: &Environment) -> bool {
+fn is_wanted(view: MapView, exit: ExitKind, environment: &Environment) -> bool {
     if !view.is_for_cmin() {
         return true;
     }
@@ -191,7 +191,7 @@ struct Total {
 }
 
 impl Total {
-    fn add(&mut self, run: &Observation<'_>, states: &mut States) {
+    fn add(&mut self, run: &Observation<'_>, states: &mut CoverageStates) {
         states.add(run);
         let beyond = states.beyond(run);
         let edges = beyond.as_deref().unwrap_or(run.edges);
@@ -235,10 +235,10 @@ fn run_all(args: &Args, environment: &Environment) -> Result<u8, Failure> {
     let scratch = Scratch::new("showmap", None);
     let mut target = start(args, environment, &scratch)?;
     say(args.quiet, &format!("[*] Target map size: {}", target.info().map_size()));
-    let mut states = States::open(&args.coverage, &target, &args.target, environment)?;
+    let mut states = CoverageStates::open(&args.coverage, &target, &args.target, environment)?;
     let total = run_files(args, &mut target, &inputs, &mut states, environment)?;
     drop(target);
-    let view = View::of(args);
+    let view = MapView::of(args);
     if args.collect {
         let keys = states.better(total.aggregates.changed());
         let shown = ShownMaps { exit: None, edges: &total.edges, keys: &keys };
@@ -258,10 +258,10 @@ fn run_files(
     args: &Args,
     target: &mut Hooked,
     inputs: &[PathBuf],
-    states: &mut States,
+    states: &mut CoverageStates,
     environment: &Environment,
 ) -> Result<Total, Failure> {
-    let view = View::of(args);
+    let view = MapView::of(args);
     let mut total = Total {
         edges: vec![0; target.info().map_size()],
         aggregates: Aggregates::new(target.info().domains()),
@@ -290,7 +290,7 @@ fn run_files(
     Ok(total)
 }
 
-fn say_total(args: &Args, total: &Total, view: View) {
+fn say_total(args: &Args, total: &Total, view: MapView) {
     let summary = view.summary(&total.edges, &args.output().to_string_lossy());
     if !args.collect {
         say(args.quiet, &format!("[+] Processed {} input files.", total.runs));

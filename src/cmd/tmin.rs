@@ -59,8 +59,8 @@ fn minimize(args: &Args, environment: &Environment) -> Result<(), Failure> {
     say(quiet, &format!("[*] Target map size: {}", target.info().map_size()));
     let judge = dry_run(args, environment, &mut target, &input, timeout)?;
     say(quiet, &format!("[+] {}", judge.describe()));
-    let blocks = (args.least_block, args.target.net.is_some());
-    let mut work = TminWork::new(target, judge, input, blocks, quiet);
+    let (least, has_messages) = (args.least_block, args.target.net.is_some());
+    let mut work = TminWork::new(target, judge, input, least, has_messages, quiet);
     work.run()?;
     print_messages(&mut work.target, quiet);
     work.conclude();
@@ -132,7 +132,8 @@ impl TminWork {
         mut target: Hooked,
         judge: TminJudge,
         input: Vec<u8>,
-        (least_block, has_messages): (NonZeroUsize, bool),
+        least_block: NonZeroUsize,
+        has_messages: bool,
         quiet: bool,
     ) -> Self {
         if judge.wants_bad_ends() {

@@ -6,7 +6,7 @@ use super::exit::Failure;
 use super::tool::{self, Scratch, TargetArgs, ToolTarget};
 use crate::config::env::Environment;
 use crate::engine::executor::ExitKind;
-use crate::exec::trace::{MOST_STEPS, Run, Tracer};
+use crate::exec::trace::{MOST_STEPS, TracedRun, Tracer};
 use crate::inspect::choice::Choice;
 use crate::sys::breakpoints::{Given, MOST_THREADS};
 
@@ -42,7 +42,7 @@ impl Traced {
     }
 
     /// Runs an input. Fails if the result is unusable; see [`Traced::shortcoming`] for partial results.
-    pub(super) fn run(&mut self, input: &[u8]) -> Result<Run, Failure> {
+    pub(super) fn run(&mut self, input: &[u8]) -> Result<TracedRun, Failure> {
         let run = self.run_once(input)?;
         if !self.tracer.is_blind() {
             return Ok(run);
@@ -57,7 +57,7 @@ impl Traced {
         if self.tracer.is_blind() { Err(self.nothing_known()) } else { Ok(run) }
     }
 
-    fn run_once(&mut self, input: &[u8]) -> Result<Run, Failure> {
+    fn run_once(&mut self, input: &[u8]) -> Result<TracedRun, Failure> {
         let run = self.tracer.run(input, self.timeout).map_err(tool::failure)?;
         let missing = self.tracer.missing_libraries(&run);
         if !missing.is_empty() {
@@ -77,7 +77,7 @@ impl Traced {
     }
 
     /// The reason why a run was traced incompletely.
-    pub(super) fn shortcoming(&self, run: &Run) -> Option<Failure> {
+    pub(super) fn shortcoming(&self, run: &TracedRun) -> Option<Failure> {
         let failure = match run.ended.given_up {
             Some(Given::Threads) => Failure::new(
                 format!("the target has started more than {MOST_THREADS} threads and processes"),

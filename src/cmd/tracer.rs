@@ -12,7 +12,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use args::Args;
-use view::{Row, Shown};
+use view::{ShownParts, TraceRow};
 
 use super::exit::{Failure, USAGE};
 use super::tool::{self, Scratch, ToolTarget, print, say};
@@ -21,7 +21,7 @@ use crate::config::env::Environment;
 use crate::disk::inputs;
 use crate::engine::domain::{Aggregates, KeyNames};
 use crate::engine::executor::Module;
-use crate::exec::trace::Run;
+use crate::exec::trace::TracedRun;
 use crate::inspect::choice::Choice;
 use crate::sys::stdio;
 
@@ -123,16 +123,21 @@ fn observe(args: &Args, environment: &Environment, input: &[u8], timeout: Durati
     })
 }
 
-fn shown<'a>(args: &Args, target: &'a Traced, run: &'a Run, observed: &'a Observed) -> Shown<'a> {
+fn shown<'a>(
+    args: &Args,
+    target: &'a Traced,
+    run: &'a TracedRun,
+    observed: &'a Observed,
+) -> ShownParts<'a> {
     let files = target.tracer.files();
-    let mut rows: Vec<Row> = Vec::new();
+    let mut rows: Vec<TraceRow> = Vec::new();
     let mut known: HashMap<(u32, u32), usize> = HashMap::new();
     for step in &run.steps {
         let at = match known.get(&step.place()).filter(|_| !args.steps) {
             Some(at) => *at,
             None => {
                 known.insert(step.place(), rows.len());
-                rows.push(Row::new(*step));
+                rows.push(TraceRow::new(*step));
                 rows.len() - 1
             }
         };
@@ -152,5 +157,5 @@ fn shown<'a>(args: &Args, target: &'a Traced, run: &'a Run, observed: &'a Observ
             row.join(u32::from(*counter));
         }
     }
-    Shown { files, rows, run, keys: &observed.keys, names: &observed.names }
+    ShownParts { files, rows, run, keys: &observed.keys, names: &observed.names }
 }

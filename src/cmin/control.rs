@@ -15,8 +15,8 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use super::journal::Run;
-use super::{CminError, Inputs};
+use super::journal::KeptRun;
+use super::{CminError, InputSet};
 use crate::disk::output;
 use crate::engine::executor::ExitKind;
 use crate::engine::minimize::cover::Trace;
@@ -66,10 +66,10 @@ struct InputResult {
 
 /// Results of an earlier merge.
 #[derive(Debug, Default)]
-pub struct Earlier {
+pub struct PastMerge {
     /// Positions of the inputs that remain to be run.
     pub(super) left: Vec<usize>,
-    pub(super) runs: Vec<Run>,
+    pub(super) runs: Vec<KeptRun>,
     /// True if the file's results are unusable: the build differs, or inputs are missing or have changed.
     pub is_discarded: bool,
 }
@@ -77,7 +77,11 @@ pub struct Earlier {
 impl ControlFile {
     /// Creates the file, or loads its results for these inputs. `settings` is a fingerprint of everything else that
     /// affects traces.
-    pub fn open(path: &Path, inputs: &Inputs, settings: u64) -> Result<(Self, Earlier), CminError> {
+    pub fn open(
+        path: &Path,
+        inputs: &InputSet,
+        settings: u64,
+    ) -> Result<(Self, PastMerge), CminError> {
         let failed = |error| CminError::write(path, error);
         if let Some(name) = inputs.paths.iter().find(|path| has_line_break(path)) {
             return Err(CminError::LineBreak(name.clone()));
@@ -99,7 +103,7 @@ impl ControlFile {
         let results = results.unwrap_or_else(|| vec![None; inputs.paths.len()]);
         let runs =
             results.iter().enumerate().filter_map(|(input, it)| Some(run(input, it.as_ref()?)));
-        let runs: Vec<Run> = runs.collect();
+        let runs: Vec<KeptRun> = runs.collect();
         let left = (0..results.len()).filter(|input| results[*input].is_none()).collect();
         let sizes = inputs.sizes.clone();
         let results = runs.iter().fold(vec![None; results.len()], |mut lines, run| {
@@ -127,11 +131,11 @@ impl ControlFile {
             synced: Instant::now(),
         };
         control.write_ready()?;
-        Ok((control, Earlier { left, runs, is_discarded: !is_usable }))
+        Ok((control, PastMerge { left, runs, is_discarded: !is_usable }))
     }
 
     /// Adds the results of `inputs`; an input without a run shows nothing new.
-    pub(super) fn append(&mut self, inputs: &[usize], runs: &[Run]) -> Result<(), CminError> {
+    pub(super) fn append(&mut self, inputs: &[usize], runs: &[KeptRun]) -> Result<(), CminError> {
         for input in inputs {
             let run = runs.iter().find(|run| run.input == *input);
             self.results[*input] = Some(lines_of(*input, self.sizes[*input], run));
@@ -174,7 +178,7 @@ fn has_line_break(path: &Path) -> bool {
     path.as_os_str().as_bytes().contains(&b'\n')
 }
 
-fn head(inputs: &Inputs, settings: u64) -> Vec<u8> {
+fn head(inputs: &InputSet, settings: u64) -> Vec<u8> {
     let numbers = format!("{}\n{} ffuzz {settings:016x}\n", inputs.paths.len(), inputs.known);
     let mut head = numbers.into_bytes();
     for path in &inputs.paths {
@@ -215,7 +219,7 @@ fn fresh(path: &Path, head: &[u8]) -> Result<Locked, CminError> {
 
 /// Converts the file's results to positions of these inputs. None if an input that the results depend on is missing or
 /// has changed.
-fn results_for(inputs: &Inputs, content: &Content) -> Option<Vec<Option<InputResult>>> {
+fn results_for(inputs: &InputSet, content: &Content) -> Option<Vec<Option<InputResult>>> {
     let mut results = vec![None; inputs.paths.len()];
     let positions: HashMap<&Path, usize> =
         inputs.paths.iter().enumerate().map(|(at, path)| (path.as_path(), at)).collect();
@@ -229,7 +233,7 @@ fn results_for(inputs: &Inputs, content: &Content) -> Option<Vec<Option<InputRes
     Some(results)
 }
 
-fn run(input: usize, result: &InputResult) -> Run {
+fn run(input: usize, result: &InputResult) -> KeptRun {
     let mut trace = Trace::default();
     for feature in result.features.iter().flatten() {
         match feature & KEY {
@@ -242,11 +246,11 @@ fn run(input: usize, result: &InputResult) -> Run {
         // The file does not contain the signal.
         None => ExitKind::Crash { signal: 0 },
     };
-    Run { input, exit, trace }
+    KeptRun { input, exit, trace }
 }
 
 /// Formats the lines of an input; without a run it shows nothing new.
-fn lines_of(input: usize, size: u64, run: Option<&Run>) -> String {
+fn lines_of(input: usize, size: u64, run: Option<&KeptRun>) -> String {
     let mut lines = format!("STARTED {input} {size}\n");
     if run.is_some_and(|run| run.exit != ExitKind::Ok) {
         return lines;
@@ -340,7 +344,7 @@ mod tests {
     const TEXT: &str = "3\n1 ffuzz 00000000000000ff\na\nb/c\nd\n\
                         STARTED 0 5\nFT 0 8 17\nCOV 0 1 2\nSTARTED 1 6\nSTARTED 2 7\nFT 2\nCOV 2\n";
 
-    fn written(runs: &[Run], sizes: &[u64]) -> String {
+    fn written(runs: &[KeptRun], sizes: &[u64]) -> String {
         let find = |input| runs.iter().find(|run| run.input == input);
         sizes.iter().enumerate().map(|(input, size)| lines_of(input, *size, find(input))).collect()
     }
@@ -353,12 +357,12 @@ mod tests {
             (1, Some(255), TEXT.len())
         );
         assert_eq!(content.paths, ["a", "b/c", "d"].map(PathBuf::from));
-        let runs: Vec<Run> =
+        let runs: Vec<KeptRun> =
             content.results.iter().enumerate().map(|(at, it)| run(at, it)).collect();
         assert_eq!(runs[1].exit, ExitKind::Crash { signal: 0 });
         assert!(TEXT.ends_with(&written(&runs, &[5, 6, 7])));
         let trace = Trace { edges: vec![9], keys: vec![(3, u32::MAX), (1 << 30, 0)] };
-        let keys = [Run { input: 0, exit: ExitKind::Ok, trace }];
+        let keys = [KeptRun { input: 0, exit: ExitKind::Ok, trace }];
         let text = format!("1\n0\nx\n{}", written(&keys, &[4]));
         let content = parse(text.as_bytes()).unwrap();
         assert_eq!((run(0, &content.results[0]), content.fingerprint), (keys[0].clone(), None));

@@ -12,7 +12,7 @@ use crate::disk::inputs::{self, InputError};
 
 /// All non-empty files of some folders.
 #[derive(Debug)]
-pub struct Inputs {
+pub struct InputSet {
     pub folders: Vec<PathBuf>,
     /// Paths in the order of preference.
     pub paths: Vec<PathBuf>,
@@ -34,7 +34,7 @@ struct InputFile {
     changed: (i64, i64),
 }
 
-impl Inputs {
+impl InputSet {
     /// Finds the files in the queues of instance folders, or in the folders themselves. Fails if `output` is inside one
     /// of them.
     pub fn find(folders: &[PathBuf], output: &Path) -> Result<Self, CminError> {
@@ -52,7 +52,7 @@ impl Inputs {
         Ok(inputs)
     }
 
-    /// The folders to watch for inputs, as for [`Inputs::find`].
+    /// The folders to watch for inputs, as for [`InputSet::find`].
     pub fn folders(folders: &[PathBuf], output: &Path) -> Result<Vec<PathBuf>, CminError> {
         folders.iter().map(|folder| queue_of(folder, output)).collect()
     }

@@ -22,7 +22,7 @@ const SYNC: Duration = Duration::from_secs(1);
 
 /// An input that showed something new, or did not end normally.
 #[derive(Clone, Debug, Eq, PartialEq)]
-pub(super) struct Run {
+pub(super) struct KeptRun {
     /// Position in the list of inputs.
     pub(super) input: usize,
     pub(super) exit: ExitKind,
@@ -34,7 +34,7 @@ pub(super) struct Run {
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub(super) struct Chunk {
     pub(super) number: usize,
-    pub(super) runs: Vec<Run>,
+    pub(super) runs: Vec<KeptRun>,
 }
 
 pub(super) struct Journal {
@@ -218,12 +218,12 @@ impl<'a> RecordWords<'a> {
         Some(Chunk { number: number as usize, runs })
     }
 
-    fn run(&mut self) -> Option<Run> {
+    fn run(&mut self) -> Option<KeptRun> {
         let [input, exit, edges, keys] = *self.take(4)? else { return None };
         let edges = self.take(edges as usize)?.to_vec();
         let (pairs, _) = self.take(2 * keys as usize)?.as_chunks::<2>();
         let keys = pairs.iter().map(|[key, value]| (*key, *value)).collect();
-        Some(Run { input: input as usize, exit: exit_of(exit), trace: Trace { edges, keys } })
+        Some(KeptRun { input: input as usize, exit: exit_of(exit), trace: Trace { edges, keys } })
     }
 }
 
@@ -256,7 +256,7 @@ mod tests {
     use super::*;
 
     fn chunk(number: usize) -> Chunk {
-        let run = |input, exit, edges: &[u32], keys: &[(u32, u32)]| Run {
+        let run = |input, exit, edges: &[u32], keys: &[(u32, u32)]| KeptRun {
             input,
             exit,
             trace: Trace { edges: edges.to_vec(), keys: keys.to_vec() },

@@ -19,13 +19,13 @@ use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicUsize};
 
-pub use control::{ControlFile, Earlier};
+pub use control::{ControlFile, PastMerge};
 pub use error::CminError;
-pub use inputs::{Inputs, is_inside};
-use journal::{Chunk, Journal, Run, sync_all};
+pub use inputs::{InputSet, is_inside};
+use journal::{Chunk, Journal, KeptRun, sync_all};
 pub use save::hash as content_hash;
 pub use watch::{WatchListener, watch};
-use worker::{CHUNK, Ledger, SharedWork};
+use worker::{CHUNK, SharedWork, WorkerResults};
 
 use crate::engine::domain::Domain;
 use crate::engine::executor::ExitKind;
@@ -39,7 +39,7 @@ use crate::sys::stop::Stop;
 pub enum Accepted {
     /// Only inputs that end normally; a crash or timeout is an error.
     Good,
-    /// Only inputs that end normally; crashes and timeouts are in [`Choice::failing`].
+    /// Only inputs that end normally; crashes and timeouts are in [`Selection::failing`].
     Passing,
     Any,
     Crashes,
@@ -103,7 +103,7 @@ pub trait TraceListener: Sync {
 /// A minimization that is ready to start or resume.
 pub struct Minimization<'a> {
     options: &'a CminOptions,
-    inputs: &'a Inputs,
+    inputs: &'a InputSet,
     targets: Vec<ReadyOptions>,
     shared: SharedWork<'a>,
     /// Number of inputs that an earlier run has traced.
@@ -111,7 +111,7 @@ pub struct Minimization<'a> {
 }
 
 /// The inputs to keep, and what they cover.
-pub struct Choice {
+pub struct Selection {
     /// Positions of the kept inputs, ascending.
     pub kept: Vec<usize>,
     pub tuples: usize,
@@ -125,18 +125,18 @@ pub struct Choice {
     /// Positions of inputs that are not accepted but do not end the minimization.
     pub failing: Vec<(usize, ExitKind)>,
     /// All other runs that showed something new.
-    runs: Vec<Run>,
-    record: Record,
+    runs: Vec<KeptRun>,
+    record: TraceStore,
 }
 
 /// Store of traces, which an interrupted minimization resumes from.
-enum Record {
+enum TraceStore {
     Journal(Journal),
     Control(ControlFile),
     Nowhere,
 }
 
-impl Record {
+impl TraceStore {
     /// Appends a chunk that consists of `inputs`.
     fn append(&mut self, chunk: &Chunk, inputs: &[usize]) -> Result<(), CminError> {
         match self {
@@ -169,7 +169,7 @@ impl<'a> Minimization<'a> {
     /// target, as long as there is work.
     pub fn open(
         options: &'a CminOptions,
-        inputs: &'a Inputs,
+        inputs: &'a InputSet,
         mut targets: Vec<ReadyOptions>,
         listener: &'a dyn TraceListener,
     ) -> Result<Self, CminError> {
@@ -182,7 +182,7 @@ impl<'a> Minimization<'a> {
         let (journal, chunks) =
             Journal::open(&options.output, inputs.fingerprint(options.settings))?;
         let order = (0..inputs.paths.len()).collect();
-        let mut shared = SharedWork::new(inputs, order, Record::Journal(journal), listener);
+        let mut shared = SharedWork::new(inputs, order, TraceStore::Journal(journal), listener);
         shared.traces = trace_folder(options)?.map(|folder| (folder, inputs.names.as_slice()));
         let done = shared.take_over(chunks);
         let left = (shared.finished.len() - done).max(1);
@@ -196,15 +196,15 @@ impl<'a> Minimization<'a> {
     /// again.
     pub fn merge(
         options: &'a CminOptions,
-        inputs: &'a Inputs,
+        inputs: &'a InputSet,
         mut targets: Vec<ReadyOptions>,
         listener: &'a dyn TraceListener,
-        control: Option<(ControlFile, Earlier)>,
+        control: Option<(ControlFile, PastMerge)>,
     ) -> Result<Self, CminError> {
         let alone = targets[0].prepare()?.has_hooks();
         let (record, order, runs) = match control {
-            Some((file, earlier)) => (Record::Control(file), earlier.left, earlier.runs),
-            None => (Record::Nowhere, (0..inputs.paths.len()).collect(), Vec::new()),
+            Some((file, earlier)) => (TraceStore::Control(file), earlier.left, earlier.runs),
+            None => (TraceStore::Nowhere, (0..inputs.paths.len()).collect(), Vec::new()),
         };
         let traced_before = inputs.paths.len() - order.len();
         // A later input must not make an earlier one look uninteresting, above all a kept one.
@@ -232,7 +232,7 @@ impl<'a> Minimization<'a> {
     pub fn choose(
         mut self,
         mut beyond: impl FnMut(ExitKind, &Trace, &[Domain]) -> Trace,
-    ) -> Result<Choice, CminError> {
+    ) -> Result<Selection, CminError> {
         let cores = cores(self.options.bind && self.targets.len() > 1);
         self.shared.run(&self.targets, &cores)?;
         if self.shared.start_over_if_doubtful()? {
@@ -252,7 +252,8 @@ impl<'a> Minimization<'a> {
         if accepted == Accepted::Good {
             refuse_bad(&ledger.runs, &self.inputs.paths)?;
         }
-        let runs: Vec<&Run> = ledger.runs.iter().filter(|run| accepted.takes(run.exit)).collect();
+        let runs: Vec<&KeptRun> =
+            ledger.runs.iter().filter(|run| accepted.takes(run.exit)).collect();
         let traces: Vec<Trace> =
             runs.iter().map(|run| beyond(run.exit, &run.trace, &ledger.domains)).collect();
         let traces: Vec<&Trace> = traces.iter().collect();
@@ -260,7 +261,7 @@ impl<'a> Minimization<'a> {
         let Cover { kept, tuples, keys, edges, known_tuples, known_edges } =
             cover::cover(&traces, &ledger.domains, self.options.edges_only, known);
         let kept = kept.into_iter().map(|kept| runs[kept].input).collect();
-        Ok(Choice {
+        Ok(Selection {
             kept,
             tuples,
             keys: (!ledger.domains.is_empty()).then_some(keys),
@@ -274,9 +275,9 @@ impl<'a> Minimization<'a> {
     }
 }
 
-impl Choice {
+impl Selection {
     /// Saves the kept inputs, which completes the output folder.
-    pub fn save(self, options: &CminOptions, inputs: &Inputs) -> Result<(), CminError> {
+    pub fn save(self, options: &CminOptions, inputs: &InputSet) -> Result<(), CminError> {
         if let Some(folder) = &options.crash_folder {
             for (crash, _) in self.failing {
                 save::save_by_hash(&inputs.paths[crash], folder)?;
@@ -318,7 +319,7 @@ fn trace_folder(options: &CminOptions) -> Result<Option<PathBuf>, CminError> {
 }
 
 /// Fails if inputs crash or time out, as in AFL, unless the user accepts them.
-fn refuse_bad(runs: &[Run], paths: &[PathBuf]) -> Result<(), CminError> {
+fn refuse_bad(runs: &[KeptRun], paths: &[PathBuf]) -> Result<(), CminError> {
     let all = |wanted: fn(ExitKind) -> bool| {
         let found: Vec<usize> =
             runs.iter().filter(|run| wanted(run.exit)).map(|run| run.input).collect();
@@ -348,9 +349,9 @@ pub fn trace_lines(edges: &[u8], value: impl Fn(u8) -> u8) -> String {
 
 impl<'a> SharedWork<'a> {
     fn new(
-        inputs: &'a Inputs,
+        inputs: &'a InputSet,
         order: Vec<usize>,
-        record: Record,
+        record: TraceStore,
         listener: &'a dyn TraceListener,
     ) -> Self {
         Self {
@@ -362,7 +363,7 @@ impl<'a> SharedWork<'a> {
             next: AtomicUsize::new(0),
             failed: AtomicBool::new(false),
             doubtful: AtomicBool::new(false),
-            ledger: Mutex::new(Ledger { record, runs: Vec::new(), domains: Vec::new() }),
+            ledger: Mutex::new(WorkerResults { record, runs: Vec::new(), domains: Vec::new() }),
             traces: None,
             listener,
             stop: None,
@@ -371,7 +372,7 @@ impl<'a> SharedWork<'a> {
 
     /// Takes over the chunks of an earlier run; returns the number of finished chunks.
     fn take_over(&mut self, chunks: Vec<Chunk>) -> usize {
-        let mut runs: Vec<Run> = Vec::new();
+        let mut runs: Vec<KeptRun> = Vec::new();
         for chunk in chunks {
             let inputs = chunk.number * CHUNK..self.inputs.len().min((chunk.number + 1) * CHUNK);
             let fits = chunk.runs.iter().all(|run| inputs.contains(&run.input));

@@ -15,9 +15,9 @@ use folders::WatchedFolders;
 use keeper::Keeper;
 
 use super::journal::WatchMark;
-use super::worker::{CHUNK, KnownTraces, Tracer};
+use super::worker::{CHUNK, KnownTraces, TraceWorker};
 use super::{
-    Choice, CminError, CminOptions, Inputs, Minimization, TraceListener, is_crash, sync_all,
+    CminError, CminOptions, InputSet, Minimization, Selection, TraceListener, is_crash, sync_all,
     too_large,
 };
 use crate::disk::inputs::{self, InputError};
@@ -48,7 +48,7 @@ pub trait WatchListener: TraceListener {
 }
 
 /// Returns the part of a run's trace that counts.
-pub(super) type Beyond<'a> = dyn FnMut(ExitKind, &Trace, &[Domain]) -> Trace + 'a;
+pub(super) type TraceFilter<'a> = dyn FnMut(ExitKind, &Trace, &[Domain]) -> Trace + 'a;
 
 /// Keeps inputs that appear in `folders` and reach something new, until `stop` is requested. Returns the number of
 /// inputs kept.
@@ -58,7 +58,7 @@ pub fn watch(
     targets: Vec<ReadyOptions>,
     listener: &dyn WatchListener,
     stop: &Stop,
-    beyond: &mut Beyond<'_>,
+    beyond: &mut TraceFilter<'_>,
 ) -> Result<usize, CminError> {
     let mut watched = WatchedFolders::new(folders.clone());
     let known = match options.output.exists() {
@@ -66,7 +66,7 @@ pub fn watch(
         false => Vec::new(),
     };
     let found = watched.begin(listener)?;
-    let inputs = Inputs::to_watch(known, found)?;
+    let inputs = InputSet::to_watch(known, found)?;
     inputs.too_large.iter().for_each(|path| listener.warns(&too_large(path)));
     let mut target = targets[0].clone();
     // Check the target before creating anything.
@@ -80,7 +80,7 @@ pub fn watch(
     target.target.snapshots = false;
     let tracer = match stop.asked() {
         true => None,
-        false => Some(Tracer::new(target.prepare()?.start()?)),
+        false => Some(TraceWorker::new(target.prepare()?.start()?)),
     };
     if let Some(mut tracer) = tracer {
         tracer.target.runner.stop_on(Some(stop.request()));
@@ -94,7 +94,7 @@ pub fn watch(
         drop((choice, inputs));
         tracer.teach();
         listener.waits();
-        let mut session = Session { options, tracer, reached, keeper, listener, beyond };
+        let mut session = WatchSession { options, tracer, reached, keeper, listener, beyond };
         session.go_on(&mut watched, stop)?;
         keeper = session.keeper;
     }
@@ -105,8 +105,8 @@ pub fn watch(
 
 /// Keeps the inputs that the first pass chose. Returns the positions of those that could be saved.
 fn keep_first(
-    choice: &Choice,
-    inputs: &Inputs,
+    choice: &Selection,
+    inputs: &InputSet,
     keeper: &mut Keeper,
     watched: &mut WatchedFolders,
     listener: &dyn WatchListener,
@@ -156,17 +156,17 @@ pub(super) fn skipped(error: &InputError) -> String {
 }
 
 /// State after the first pass.
-struct Session<'a, 'b> {
+struct WatchSession<'a, 'b> {
     options: &'a CminOptions,
-    tracer: Tracer,
+    tracer: TraceWorker,
     /// Everything that the kept inputs reach.
     reached: KnownTraces,
     keeper: Keeper<'a>,
     listener: &'a dyn WatchListener,
-    beyond: &'a mut Beyond<'b>,
+    beyond: &'a mut TraceFilter<'b>,
 }
 
-impl Session<'_, '_> {
+impl WatchSession<'_, '_> {
     fn go_on(&mut self, watched: &mut WatchedFolders, stop: &Stop) -> Result<(), CminError> {
         // Time of the last check of all files, and its duration.
         let (mut last, mut effort) = (Instant::now(), Duration::ZERO);

@@ -10,9 +10,9 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use super::journal::{Chunk, Run};
+use super::journal::{Chunk, KeptRun};
 use super::watch::skipped;
-use super::{CminError, Record, TraceListener, trace_lines};
+use super::{CminError, TraceListener, TraceStore, trace_lines};
 use crate::disk::inputs;
 use crate::engine::coverage::{self, Classes};
 use crate::engine::domain::{Aggregates, Domain};
@@ -35,12 +35,12 @@ pub(super) struct SharedWork<'a> {
     /// Chunks that an earlier run has finished.
     pub(super) finished: Vec<bool>,
     /// Runs before the first unfinished chunk.
-    pub(super) known: Vec<Run>,
+    pub(super) known: Vec<KeptRun>,
     pub(super) next: AtomicUsize,
     pub(super) failed: AtomicBool,
     /// True if a snapshot run differed from a fork run, so that inputs may have been rejected wrongly.
     pub(super) doubtful: AtomicBool,
-    pub(super) ledger: Mutex<Ledger>,
+    pub(super) ledger: Mutex<WorkerResults>,
     /// Folder and names of the traces for `AFL_KEEP_TRACES`.
     pub(super) traces: Option<(PathBuf, &'a [OsString])>,
     pub(super) listener: &'a dyn TraceListener,
@@ -49,14 +49,14 @@ pub(super) struct SharedWork<'a> {
 }
 
 /// Results that workers write.
-pub(super) struct Ledger {
-    pub(super) record: Record,
-    pub(super) runs: Vec<Run>,
+pub(super) struct WorkerResults {
+    pub(super) record: TraceStore,
+    pub(super) runs: Vec<KeptRun>,
     pub(super) domains: Vec<Domain>,
 }
 
 impl SharedWork<'_> {
-    pub(super) fn ledger(&self) -> MutexGuard<'_, Ledger> {
+    pub(super) fn ledger(&self) -> MutexGuard<'_, WorkerResults> {
         self.ledger.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -74,7 +74,7 @@ impl SharedWork<'_> {
             // Binding only affects speed.
             let _ = affinity::bind(core);
         }
-        let mut worker = Tracer::new(target.prepare()?.start()?);
+        let mut worker = TraceWorker::new(target.prepare()?.start()?);
         // A process that persists across runs is better interrupted at once.
         if worker.target.info().run_mode().forks_each_run() {
             affinity::wait_patiently();
@@ -203,7 +203,7 @@ impl KnownTraces {
     }
 }
 
-pub(super) struct Tracer {
+pub(super) struct TraceWorker {
     pub(super) target: Hooked,
     batch: Vec<Candidate>,
     pub(super) known: Kinds,
@@ -226,7 +226,7 @@ impl Kinds {
     }
 }
 
-impl Tracer {
+impl TraceWorker {
     pub(super) fn new(mut target: Hooked) -> Self {
         target.runner.settings_mut().watch_domains = true;
         let [ordinary, crashes, hangs] = [(); 3].map(|()| KnownTraces::new(target.info()));
@@ -234,7 +234,11 @@ impl Tracer {
     }
 
     /// Runs the inputs at these positions.
-    fn run(&mut self, shared: &SharedWork<'_>, inputs: &[usize]) -> Result<Vec<Run>, CminError> {
+    fn run(
+        &mut self,
+        shared: &SharedWork<'_>,
+        inputs: &[usize],
+    ) -> Result<Vec<KeptRun>, CminError> {
         let mut batch = std::mem::take(&mut self.batch);
         batch.resize_with(inputs.len(), Candidate::default);
         let mut readable = Vec::with_capacity(inputs.len());
@@ -253,7 +257,7 @@ impl Tracer {
         batch.truncate(readable.len());
         let runs = self.trace(&batch, |index, edges| shared.keep_trace(readable[index], edges));
         self.batch = batch;
-        let run = |(index, exit, trace)| Run { input: readable[index], exit, trace };
+        let run = |(index, exit, trace)| KeptRun { input: readable[index], exit, trace };
         Ok(runs?.into_iter().map(run).collect())
     }
 

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
 
-pub use terms::{Factor, Key};
+pub use terms::{Factor, KeyTerm};
 
 /// Kind of event that a domain observes.
 #[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq)]
@@ -112,7 +112,7 @@ pub struct Declaration {
     pub files: Vec<String>,
     /// Factors whose product is the value.
     pub value: Vec<Factor>,
-    pub key: Key,
+    pub key: KeyTerm,
     pub operation: Operation,
     pub reducer: Reduction,
     pub size: u32,
@@ -122,7 +122,7 @@ pub struct Declaration {
 /// An error in a declaration file, with its place.
 #[derive(Debug, Eq, PartialEq, thiserror::Error)]
 #[error("{}:{line}: {}{problem}", file.display(), key.as_ref().map(|key| format!("{key}: ")).unwrap_or_default())]
-pub struct Mistake {
+pub struct DomainError {
     pub file: PathBuf,
     /// Line number, from 1.
     pub line: usize,
@@ -132,7 +132,7 @@ pub struct Mistake {
 }
 
 /// Parses the domains of a file, in order.
-pub fn parse(path: &Path, text: &str) -> Result<Vec<Declaration>, Mistake> {
+pub fn parse(path: &Path, text: &str) -> Result<Vec<Declaration>, DomainError> {
     file::parse(path, text)
 }
 

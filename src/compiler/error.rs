@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use miette::Diagnostic;
 
-use super::declared::Mistake;
+use super::declared::DomainError;
 use ffuzz_assets::AssetsError;
 
 const INSTALL_CLANG: &str = "install clang (apt-get install clang-19 llvm-19-dev lld-19), or name \
@@ -70,7 +70,7 @@ pub enum CompilerError {
     Declarations { path: PathBuf, source: io::Error },
     #[error(transparent)]
     #[diagnostic(help("{}", .0.remedy))]
-    Declared(Mistake),
+    Declared(DomainError),
     #[error("domain '{domain}' needs a pass for clang {major}, and {program} is not installed")]
     #[diagnostic(help("apt-get install llvm-{major}-dev, or choose another clang with FFUZZ_CC"))]
     NoLlvm { domain: String, major: u32, program: String },

@@ -176,7 +176,7 @@ fn additions(
         runtimes = workshop.runtimes(&domains)?;
     }
     let coverage = if invocation.compiles() {
-        lists::Lists::read(env)?.choose(&invocation.source_names(), &assets)?
+        lists::FilterLists::read(env)?.choose(&invocation.source_names(), &assets)?
     } else {
         lists::CoverageScope::Full
     };

@@ -48,25 +48,25 @@ impl CoverageScope {
 
 /// Entries of one list.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
-struct List {
+struct ListEntries {
     functions: Vec<String>,
     files: Vec<String>,
 }
 
 /// The optional allow and deny lists.
 #[derive(Clone, Debug, Default)]
-pub struct Lists {
-    allow: Option<List>,
-    deny: Option<List>,
+pub struct FilterLists {
+    allow: Option<ListEntries>,
+    deny: Option<ListEntries>,
 }
 
-impl Lists {
+impl FilterLists {
     pub fn read(env: &Env) -> Result<Self, CompilerError> {
-        let read = |path: &Option<PathBuf>| -> Result<Option<List>, CompilerError> {
+        let read = |path: &Option<PathBuf>| -> Result<Option<ListEntries>, CompilerError> {
             let Some(path) = path else { return Ok(None) };
             let text = file::read_text(path, LARGEST_TEXT)
                 .map_err(|source| CompilerError::List { path: path.clone(), source })?;
-            Ok(Some(List::parse(&text)))
+            Ok(Some(ListEntries::parse(&text)))
         };
         Ok(Self { allow: read(&env.allow_list)?, deny: read(&env.deny_list)? })
     }
@@ -101,7 +101,7 @@ impl Lists {
     }
 }
 
-impl List {
+impl ListEntries {
     fn parse(text: &str) -> Self {
         let mut list = Self::default();
         for line in text.lines().map(|line| line.split('#').next().unwrap_or_default().trim()) {
@@ -177,7 +177,7 @@ mod tests {
 
     #[test]
     fn lists_have_files_and_functions() {
-        let list = List::parse("fun: parse*\nsrc: lib/a.c # comment\n\nb.c\n");
+        let list = ListEntries::parse("fun: parse*\nsrc: lib/a.c # comment\n\nb.c\n");
         assert_eq!(list.functions, ["parse*"]);
         assert_eq!(list.files, ["lib/a.c", "b.c"]);
         assert!(list.has_file(OsStr::new("/x/lib/a.c")));
@@ -186,7 +186,7 @@ mod tests {
 
     #[test]
     fn a_listed_file_gets_everything_another_only_listed_functions() {
-        let list = List::parse("fun: parse\na.c\n");
+        let list = ListEntries::parse("fun: parse\na.c\n");
         assert_eq!(list.allow_text(&[OsStr::new("a.c")]), None);
         let other = list.allow_text(&[OsStr::new("z.c")]);
         assert_eq!(other.as_deref(), Some("src:*\nfun:parse\n"));

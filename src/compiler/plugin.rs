@@ -193,7 +193,7 @@ impl Workshop<'_> {
 
     /// The precompiled LLVM headers, which save most of a pass's compile time. They take 60 MB per LLVM version; None
     /// if they cannot be stored.
-    fn precompiled(&self, llvm: &Llvm, headers: &Path) -> Option<PathBuf> {
+    fn precompiled(&self, llvm: &LlvmConfig, headers: &Path) -> Option<PathBuf> {
         let source = headers.join("ffuzz-domain.hpp");
         let flags = format!("{} {PASS_FLAGS}", llvm.flags);
         let made = self.made("ffuzz-domain", PRECOMPILED, &source, headers, &flags).ok()?;
@@ -332,7 +332,7 @@ impl Workshop<'_> {
 }
 
 /// Output of `llvm-config`.
-struct Llvm {
+struct LlvmConfig {
     /// Flags to compile a pass.
     flags: String,
     /// Folder of LLVM's programs.
@@ -340,14 +340,14 @@ struct Llvm {
 }
 
 /// The compiler of a pass, with its flags.
-fn pass_compiler(llvm: &Llvm, headers: &Path) -> Command {
+fn pass_compiler(llvm: &LlvmConfig, headers: &Path) -> Command {
     let mut command = Command::new(llvm.programs.join("clang++"));
     command.args(llvm.flags.split_whitespace()).args(PASS_FLAGS.split(' ')).arg("-I").arg(headers);
     command
 }
 
 /// Queries the `llvm-config` next to clang, or the one in PATH.
-fn llvm_config(clang: &Clang) -> Option<Llvm> {
+fn llvm_config(clang: &Clang) -> Option<LlvmConfig> {
     let beside = clang.path.canonicalize().ok()?.with_file_name("llvm-config");
     let in_path = PathBuf::from(format!("llvm-config-{}", clang.major));
     [beside, in_path].iter().find_map(|program| {
@@ -356,7 +356,7 @@ fn llvm_config(clang: &Clang) -> Option<Llvm> {
             let text = String::from_utf8_lossy(&output.stdout).trim().to_owned();
             output.status.success().then_some(text)
         };
-        Some(Llvm { flags: ask("--cxxflags")?, programs: ask("--bindir")?.into() })
+        Some(LlvmConfig { flags: ask("--cxxflags")?, programs: ask("--bindir")?.into() })
     })
 }
 

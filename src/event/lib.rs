@@ -12,8 +12,8 @@ use ffuzz_engine::corpus::SeedId;
 
 pub use bus::{EventBus, EventSink};
 pub use snapshot::{
-    Control, Corpus, Coverage, Cycles, DomainStatus, Finds, Injected, MutatorStatus, PartOfTime,
-    Resources, Runs, Search, Setup, Shares, Snapshot, SnapshotUse, StageYield, Times, Turn,
+    CampaignSetup, Control, Corpus, Coverage, Cycles, DomainStatus, Finds, Injected, MutatorStatus,
+    PartOfTime, Resources, Runs, Search, Shares, Snapshot, SnapshotUse, StageYield, Times, Turn,
     Undelivered, WorkerStatus, join,
 };
 
@@ -41,7 +41,7 @@ pub enum Event {
         new_edge: bool,
         waypoint: bool,
         #[serde(flatten)]
-        source: Source,
+        source: InputOrigin,
         /// Gains per improved domain, at most [`MOST_GAINS`].
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         gains: Vec<DomainGain>,
@@ -52,14 +52,14 @@ pub enum Event {
         path: PathBuf,
         signal: i32,
         #[serde(flatten)]
-        source: Source,
+        source: InputOrigin,
     },
     HangSaved {
         number: u64,
         #[serde(serialize_with = "lossy")]
         path: PathBuf,
         #[serde(flatten)]
-        source: Source,
+        source: InputOrigin,
     },
     /// The answer to a command (`--control`).
     Reply(Reply),
@@ -106,7 +106,7 @@ pub const MOST_GAINS: usize = 16;
 /// Origin of an input. In JSON `origin`, with `peer` next to it.
 #[derive(Clone, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
 #[serde(tag = "origin", rename_all = "lowercase")]
-pub enum Source {
+pub enum InputOrigin {
     /// Derived from a seed by this campaign.
     #[default]
     Own,
@@ -144,7 +144,7 @@ pub struct Reply {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
     #[serde(flatten)]
-    pub outcome: Option<Outcome>,
+    pub outcome: Option<InjectionOutcome>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stats: Option<Box<Snapshot>>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -195,7 +195,7 @@ pub struct BlockedComparison {
 
 /// Result of an injected input.
 #[derive(Clone, Debug, Default, Deserialize, Serialize)]
-pub struct Outcome {
+pub struct InjectionOutcome {
     pub kept: bool,
     pub crash: bool,
     pub hang: bool,

@@ -210,7 +210,9 @@ fn region(
     memory: &SharedMap,
     what: &str,
     offset: u64,
-    (count, bytes, limit): (u64, u64, u64),
+    count: u64,
+    bytes: u64,
+    limit: u64,
 ) -> Result<Region, TargetError> {
     let end = count.checked_mul(bytes).and_then(|len| len.checked_add(offset));
     let inside = end.is_some_and(|end| end <= memory.len() as u64);
@@ -227,22 +229,21 @@ impl Channel {
             return Err(broken("it is smaller than it says"));
         }
         let at = |offset| long(&memory, offset);
-        let map_size = (at(field::MAP_SIZE), 1, MAX_MAP);
-        let map = region(&memory, "edge map", at(field::MAP_OFFSET), map_size)?;
+        let (start, size) = (at(field::MAP_OFFSET), at(field::MAP_SIZE));
+        let map = region(&memory, "edge map", start, size, 1, MAX_MAP)?;
         let domains = Self::read_domains(&memory)?;
         let keys = word(field::DSF_TOTAL);
         if keys > MAX_KEYS {
             return Err(TargetError::TooManyKeys { keys, most: MAX_KEYS });
         }
-        let keys = (keys, 4, MAX_KEYS);
-        let listed = (word(field::TOUCHED_CAPACITY), 4, MAX_KEYS);
+        let listed = word(field::TOUCHED_CAPACITY);
         let (dsf, touched) = if domains.is_empty() {
             let nothing = Region { offset: HEADER, count: 0 };
             (nothing, nothing)
         } else {
             (
-                region(&memory, "domain keys", at(field::DSF_OFFSET), keys)?,
-                region(&memory, "touched keys", at(field::TOUCHED_OFFSET), listed)?,
+                region(&memory, "domain keys", at(field::DSF_OFFSET), keys, 4, MAX_KEYS)?,
+                region(&memory, "touched keys", at(field::TOUCHED_OFFSET), listed, 4, MAX_KEYS)?,
             )
         };
         domain::check_records(&domains, dsf.count as u64)?;
@@ -273,21 +274,22 @@ impl Channel {
     /// borrowed.
     fn open_runs(&self, memory: SharedMap) -> Result<RunChannel, TargetError> {
         let at = |offset| long(&self.memory, offset);
-        let part = |what, offset, size| region(&self.memory, what, at(offset), size);
-        let arena =
-            part("test cases", field::ARENA_OFFSET, (runs::ARENA as u64, 1, runs::ARENA as u64))?;
-        let virgin = part("virgin map", field::VIRGIN_OFFSET, (self.map.count as u64, 1, MAX_MAP))?;
+        let part = |what, offset, count, bytes, limit| {
+            region(&self.memory, what, at(offset), count as u64, bytes, limit)
+        };
+        let arena = part("test cases", field::ARENA_OFFSET, runs::ARENA, 1, runs::ARENA as u64)?;
+        let virgin = part("virgin map", field::VIRGIN_OFFSET, self.map.count, 1, MAX_MAP)?;
         let thresholds = match self.dsf.count {
             0 => self.dsf,
-            keys => part("thresholds", field::BARS_OFFSET, (keys as u64, 4, MAX_KEYS))?,
+            keys => part("thresholds", field::BARS_OFFSET, keys, 4, MAX_KEYS)?,
         };
         Ok(RunChannel::new(memory, arena, virgin, thresholds, &self.domains))
     }
 
     fn find_log(&self) -> Result<usize, TargetError> {
-        let size = ((LOG_BYTES + LOG_ARENA) as u64, 1, u64::MAX);
+        let size = (LOG_BYTES + LOG_ARENA) as u64;
         let offset = long(&self.memory, field::LOG_OFFSET);
-        Ok(region(&self.memory, "comparison log", offset, size)?.offset)
+        Ok(region(&self.memory, "comparison log", offset, size, 1, u64::MAX)?.offset)
     }
 
     /// Runs whose input the harness refused, wrapping.
@@ -321,8 +323,8 @@ impl Channel {
         if count == 0 {
             return Ok(Vec::new());
         }
-        let size = (count, DOMAIN_BYTES as u64, MAX_RECORDS);
-        let table = region(memory, "domains", long(memory, field::DOMAINS_OFFSET), size)?;
+        let (at, size) = (long(memory, field::DOMAINS_OFFSET), DOMAIN_BYTES as u64);
+        let table = region(memory, "domains", at, count, size, MAX_RECORDS)?;
         (0..table.count)
             .map(|index| {
                 let at = table.offset + index * DOMAIN_BYTES;
@@ -346,8 +348,8 @@ impl Channel {
         if count == 0 {
             return Ok(Vec::new());
         }
-        let size = (count, MODULE_BYTES as u64, MAX_RECORDS);
-        let table = region(memory, "modules", long(memory, field::MODULES_OFFSET), size)?;
+        let (at, size) = (long(memory, field::MODULES_OFFSET), MODULE_BYTES as u64);
+        let table = region(memory, "modules", at, count, size, MAX_RECORDS)?;
         (0..table.count)
             .map(|index| {
                 let at = table.offset + index * MODULE_BYTES;

@@ -213,14 +213,14 @@ fn read(map: &[u8], layout: &Layout, log: &mut OwnLog) {
                 left -= 1;
                 match header.is_routine {
                     true => add_routine(log, key as u32, layout, record),
-                    false => add_integers(log, key as u32, (layout, header), record),
+                    false => add_integers(log, key as u32, layout, header, record),
                 }
             }
         }
     }
 }
 
-fn add_integers(log: &mut OwnLog, key: u32, (layout, header): (&Layout, Header), record: &[u8]) {
+fn add_integers(log: &mut OwnLog, key: u32, layout: &Layout, header: Header, record: &[u8]) {
     let half = |at: usize| {
         let mut bytes = [0; 8];
         bytes.copy_from_slice(&record[at..at + 8]);

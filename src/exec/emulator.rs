@@ -145,7 +145,8 @@ impl Emulator {
     /// Finds the emulator for the program's processor. `because`: why the program has no breakpoints.
     pub(super) fn prepare(
         options: &TargetOptions,
-        (program, kin): (&Path, Kin),
+        program: &Path,
+        kin: Kin,
         because: String,
     ) -> Result<Self, EmulatorError> {
         if options.guards_heap {

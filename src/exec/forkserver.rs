@@ -91,13 +91,13 @@ pub struct ForkServer {
     reported: BTreeSet<ModeNote>,
     notes: Vec<String>,
     /// See [`Executor::take_account`].
-    account: Option<Account>,
+    account: Option<RunAccount>,
     counter_places: RefCell<CounterPlaces>,
 }
 
 /// See [`Executor::take_account`].
 #[derive(Debug)]
-struct Account {
+struct RunAccount {
     /// Input of the account; None for the last run.
     input: Option<Vec<u8>>,
     text: String,
@@ -206,14 +206,14 @@ impl ForkServer {
             runs.inherit(earlier);
         }
         let (before, now) = (self.session.maps.keys(), session.maps.keys());
-        let edges = (self.session.maps.edges().len(), session.maps.edges().len());
+        let [edges_before, edges_now] = [&self.session, &session].map(|it| it.maps.edges().len());
         self.session = session;
         self.logs = false;
         self.beginning = None;
         self.helpers = Helpers::new();
         self.offer_snapshots();
         self.restart = Some(how);
-        self.note_new_map(edges);
+        self.note_new_map(edges_before, edges_now);
         if before == now { Ok(()) } else { Err(TargetError::Changed { before, now }) }
     }
 
@@ -241,7 +241,7 @@ impl ForkServer {
             return Err(TargetError::Lost { how });
         }
         let text = format!("twice it took the target's fork server along: {how}");
-        self.account = Some(Account { input: None, text });
+        self.account = Some(RunAccount { input: None, text });
         self.start_again(how)?;
         self.switch_children();
         self.session.maps.clear();

@@ -245,7 +245,7 @@ impl Fresh {
             .for_each(|guard| guard.watch(process.pid(), Some(self.strays.mark())));
         feed.once_started();
         let (session, is_debugged) = (process.pid(), !options.under.is_empty());
-        let deliver = line.as_mut().map(|line| Inputs {
+        let deliver = line.as_mut().map(|line| ProcessInputs {
             line,
             delivery: &mut self.delivery,
             is_served: pipes.is_some(),
@@ -275,7 +275,7 @@ impl Fresh {
     }
 
     /// Command line and environment, and the inputs that are delivered one by one.
-    fn words(&mut self, feed: &Feed<'_>, options: &FreshOptions<'_>) -> Result<Words, TargetError> {
+    fn words(&mut self, feed: &Feed<'_>, options: &FreshOptions<'_>) -> Result<Argv, TargetError> {
         let (mut argv, mut env, mut line) = (self.setup.argv.clone(), self.setup.base_env(), None);
         env.extend(options.env.iter().map(|(name, value)| (name.clone(), Some(value.clone()))));
         if let Some(start) = options.before {
@@ -304,10 +304,10 @@ impl Fresh {
     }
 }
 
-type Words = (Vec<OsString>, Vec<(OsString, Option<OsString>)>, Option<Line>);
+type Argv = (Vec<OsString>, Vec<(OsString, Option<OsString>)>, Option<Line>);
 
 /// The inputs of one process.
-struct Inputs<'a> {
+struct ProcessInputs<'a> {
     line: &'a mut Line,
     delivery: &'a mut InputDelivery,
     /// A fork server starts it.
@@ -325,7 +325,7 @@ fn wait(
     process: &mut Process,
     listener: &mut Listener,
     options: FreshOptions<'_>,
-    deliver: Option<Inputs<'_>>,
+    deliver: Option<ProcessInputs<'_>>,
 ) -> (Option<i32>, Option<Given>) {
     let limit = options.limit;
     let status = match (options.watcher, options.look, deliver) {
@@ -333,7 +333,7 @@ fn wait(
             let followed = breakpoints::follow(process, listener, limit, watcher);
             return (followed.status, followed.given_up);
         }
-        (None, mut look, Some(Inputs { line, delivery, is_served })) => {
+        (None, mut look, Some(ProcessInputs { line, delivery, is_served })) => {
             let next = |stop: &TraceStop| match &mut look {
                 _ if stop.is_own => line.next(delivery, stop.thread),
                 Some(look) => look(stop),

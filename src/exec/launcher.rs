@@ -417,8 +417,8 @@ impl ServerSession {
         let delivery = setup.open_delivery()?;
         let strays = Strays::default();
         let output = OutputTo::shown(setup.options.show_output);
-        let (mut process, mut control, mut status) =
-            launch(setup, &offers, (map, at), &delivery, (&strays, output))?;
+        let Launched { mut process, mut control, mut status } =
+            launch(setup, &offers, map, at, &delivery, &strays, output)?;
         let timeout = setup.init_timeout(timeout);
         let leave = setup.leave.clone();
         let mut wires = Wires { status: &mut status, control: &mut control, timeout, leave };
@@ -431,18 +431,20 @@ impl ServerSession {
             Err(NoHello::Ended) => {
                 let status = process.wait_for(Duration::from_secs(1));
                 drop(process);
-                let said = last_line(setup, &offers, (map, at), &delivery, &strays);
+                let said = last_line(setup, &offers, map, at, &delivery, &strays);
                 return Err(setup.early_end(status, said));
             }
         };
-        Self::finish(setup, offers, hello, (process, control, status, delivery), strays)
+        let launched = Launched { process, control, status };
+        Self::finish(setup, offers, hello, launched, delivery, strays)
     }
 
     fn finish(
         setup: &Setup,
         offers: Offers,
         hello: ForkServerHello,
-        (process, control, status, delivery): (Process, WordWriter, WordReader, InputDelivery),
+        launched: Launched,
+        delivery: InputDelivery,
         strays: Strays,
     ) -> Result<Startup, TargetError> {
         let (mut refused, mut log) = (None, None);
@@ -471,6 +473,7 @@ impl ServerSession {
         let dictionary =
             if setup.options.ignore_auto_dictionary { Vec::new() } else { hello.dictionary };
         let runs = maps.take_runs();
+        let Launched { process, control, status } = launched;
         Ok(Startup::Ready(Box::new(Self {
             process,
             strays,
@@ -506,13 +509,22 @@ impl Offers {
     }
 }
 
+/// A process that was started, and its pipes.
+struct Launched {
+    status: WordReader,
+    control: WordWriter,
+    process: Process,
+}
+
 fn launch(
     setup: &Setup,
     offers: &Offers,
-    (map, at): (usize, StartAt),
+    map: usize,
+    at: StartAt,
     delivery: &InputDelivery,
-    (strays, output): (&Strays, OutputTo<'_>),
-) -> Result<(Process, WordWriter, WordReader), TargetError> {
+    strays: &Strays,
+    output: OutputTo<'_>,
+) -> Result<Launched, TargetError> {
     let start_error = |source| setup.start_error(source);
     let (control_theirs, control) = wire::pipe().map_err(start_error)?;
     let (status, status_theirs) = wire::pipe().map_err(start_error)?;
@@ -559,7 +571,7 @@ fn launch(
         fixed_addresses: setup.has_net(),
     })
     .map_err(start_error)?;
-    Ok((process, control.into(), status.into()))
+    Ok(Launched { process, control: control.into(), status: status.into() })
 }
 
 /// Starts a target that ends at its start once more, and returns the telling line of its standard error. None if
@@ -567,7 +579,8 @@ fn launch(
 fn last_line(
     setup: &Setup,
     offers: &Offers,
-    at: (usize, StartAt),
+    map: usize,
+    at: StartAt,
     delivery: &InputDelivery,
     strays: &Strays,
 ) -> Option<String> {
@@ -575,8 +588,8 @@ fn last_line(
         return None;
     }
     let mut listener = Listener::new(PART).ok()?;
-    let (mut process, control, status) =
-        launch(setup, offers, at, delivery, (strays, listener.output())).ok()?;
+    let Launched { mut process, control, status } =
+        launch(setup, offers, map, at, delivery, strays, listener.output()).ok()?;
     // Closed so that it does not wait for orders.
     drop((control, status));
     listener.wait(&mut process, LAST_WORDS);

@@ -138,7 +138,7 @@ impl HarnessMutator {
             none => none.insert(Partner::start(&self.setup)?),
         };
         let second = if what == CROSS { job.other.unwrap_or_default() } else { &[] };
-        partner.order(what, seed, (from, second), job.max_len);
+        partner.order(what, seed, from, second, job.max_len);
         let made = partner.result(&mut self.setup.leave, &mut job.havoc);
         match made {
             Ok(made) => {
@@ -264,18 +264,18 @@ impl Partner {
         self.memory.words_mut(at, 1)[0] = word;
     }
 
-    fn put_input(&mut self, (size_at, at): (usize, usize), input: &[u8]) {
+    fn put_input(&mut self, size_at: usize, at: usize, input: &[u8]) {
         let length = input.len().min(MAX_INPUT);
         self.put(size_at, length as u32);
         self.memory.bytes_mut(at, length).copy_from_slice(&input[..length]);
     }
 
-    fn order(&mut self, what: u32, seed: u32, (first, second): (&[u8], &[u8]), most: usize) {
+    fn order(&mut self, what: u32, seed: u32, first: &[u8], second: &[u8], most: usize) {
         self.put(field::ORDER, what);
         self.put(field::SEED, seed);
         self.put(field::MOST, most.min(MAX_INPUT) as u32);
-        self.put_input((field::FIRST_SIZE, field::FIRST), first);
-        self.put_input((field::SECOND_SIZE, field::SECOND), second);
+        self.put_input(field::FIRST_SIZE, field::FIRST, first);
+        self.put_input(field::SECOND_SIZE, field::SECOND, second);
         self.send();
     }
 
@@ -303,7 +303,7 @@ impl Partner {
                     let most = self.memory.load(field::WANTED) as usize;
                     havoc(&mut bytes, most.min(MAX_INPUT));
                     self.put(field::ORDER, GO_ON);
-                    self.put_input((field::SECOND_SIZE, field::SECOND), &bytes);
+                    self.put_input(field::SECOND_SIZE, field::SECOND, &bytes);
                     self.send();
                 }
                 _ => return Err(Failure::Nonsense),

@@ -194,7 +194,7 @@ pub(super) struct Look {
 
 /// State of a batch.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(super) enum Progress {
+pub(super) enum BatchState {
     /// No report yet; the value is the number of started cases.
     Underway { started: u32 },
     /// The child stopped after this many cases; `shown`: the last of them must be judged.
@@ -306,9 +306,9 @@ impl RunChannel {
     }
 
     /// Waits for a report, with a time limit.
-    pub(super) fn wait(&mut self, timeout: Duration) -> Progress {
+    pub(super) fn wait(&mut self, timeout: Duration) -> BatchState {
         let progress = self.look();
-        if !matches!(progress, Progress::Underway { .. }) {
+        if !matches!(progress, BatchState::Underway { .. }) {
             return progress;
         }
         match self.get(field::REPORT) {
@@ -317,7 +317,7 @@ impl RunChannel {
             // `ended` follows immediately, unless the program wrote here.
             REPORT_ENDED if self.has_ended() => {}
             REPORT_ENDED => self.wait_for_change(timeout.min(SOON)),
-            _ => return Progress::Nonsense,
+            _ => return BatchState::Nonsense,
         }
         self.look()
     }
@@ -346,7 +346,7 @@ impl RunChannel {
         self.put(field::COUNT, 1);
     }
 
-    fn look(&mut self) -> Progress {
+    fn look(&mut self) -> BatchState {
         // Read this word first, because it marks the others as final: otherwise a child that reports in between would
         // seem to have stopped at an earlier case.
         let ended = self.has_ended();
@@ -354,28 +354,28 @@ impl RunChannel {
         let [started, finished] = [field::STARTED, field::FINISHED].map(|field| self.get(field));
         let shown = matches!(self.get(field::SHOWN), SHOWN_EACH | SHOWN_NEWS);
         if finished > self.cases || started > self.cases {
-            return Progress::Nonsense;
+            return BatchState::Nonsense;
         }
         // A child that died while waiting for the next batch had finished its work.
         let idle = finished > 0 && (started == finished || finished == self.cases);
         match report {
             _ if ended && self.children[self.turn as usize].dismissed => {
                 self.note_end();
-                Progress::Late
+                BatchState::Late
             }
             _ if ended && !idle => {
                 self.note_end();
-                Progress::Ended { finished, status: self.status() }
+                BatchState::Ended { finished, status: self.status() }
             }
             _ if ended => {
                 self.note_idle_end();
-                Progress::Stopped { finished, shown }
+                BatchState::Stopped { finished, shown }
             }
             REPORT_STOPPED if finished == self.cases || (finished > 0 && (shown || self.cut)) => {
-                Progress::Stopped { finished, shown }
+                BatchState::Stopped { finished, shown }
             }
-            REPORT_STOPPED => Progress::Nonsense,
-            _ => Progress::Underway { started },
+            REPORT_STOPPED => BatchState::Nonsense,
+            _ => BatchState::Underway { started },
         }
     }
 
@@ -633,23 +633,24 @@ mod tests {
         let start = Instant::now();
         for _ in 0..5 {
             let progress = runs.wait(Duration::from_secs(100));
-            assert_eq!(progress, Progress::Underway { started: 0 });
+            assert_eq!(progress, BatchState::Underway { started: 0 });
         }
         assert!(start.elapsed() >= 5 * SOON, "it did not sleep: {:?}", start.elapsed());
         let start = Instant::now();
         assert!(!runs.wait_for_end(Duration::from_millis(5)));
         assert!(start.elapsed() >= Duration::from_millis(5));
         runs.put(field::REPORT, 77);
-        assert_eq!(runs.wait(Duration::from_secs(100)), Progress::Nonsense);
+        assert_eq!(runs.wait(Duration::from_secs(100)), BatchState::Nonsense);
         runs.put(field::ENDED, 1);
         assert!(runs.wait_for_end(Duration::from_secs(100)) && !runs.is_alive());
     }
 
     #[test]
     fn a_batch_that_was_cut_may_stop_before_its_end() {
-        for (cut, expected) in
-            [(false, Progress::Nonsense), (true, Progress::Stopped { finished: 1, shown: false })]
-        {
+        for (cut, expected) in [
+            (false, BatchState::Nonsense),
+            (true, BatchState::Stopped { finished: 1, shown: false }),
+        ] {
             let mut runs = ordered();
             if cut {
                 runs.cut_short();

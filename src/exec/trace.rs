@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 use super::{Ended, Fresh, FreshOptions, TargetError};
 use ffuzz_engine::executor::ExitKind;
 use ffuzz_inspect::choice::Choice;
-use ffuzz_inspect::code::{Code, Wanted};
+use ffuzz_inspect::code::{Code, WantedBlocks};
 use ffuzz_sys::breakpoints::{self, Next, Place, Watcher};
 use ffuzz_sys::listen::Limit;
 
@@ -24,7 +24,7 @@ pub const MOST_STEPS: usize = 4 << 20;
 const NOTICE: u64 = u64::MAX;
 /// One executed block.
 #[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
-pub struct Step {
+pub struct TraceStep {
     /// Number of the file in [`Tracer::files`].
     pub file: u32,
     pub block: u32,
@@ -32,7 +32,7 @@ pub struct Step {
     pub thread: u32,
 }
 
-impl Step {
+impl TraceStep {
     /// File and block, without the thread.
     #[must_use]
     pub fn place(self) -> (u32, u32) {
@@ -41,32 +41,32 @@ impl Step {
 }
 
 /// Recording of a run.
-pub struct Run {
+pub struct TracedRun {
     /// Executed blocks, each up to the tracer's limit.
-    pub steps: Vec<Step>,
+    pub steps: Vec<TraceStep>,
     pub ended: Ended,
 }
 
 /// Runs a target from breakpoint to breakpoint.
 pub struct Tracer {
     fresh: Fresh,
-    known: Known,
+    known: KnownFiles,
     /// Maximum number of recorded executions of one block per run.
     most: u32,
 }
 
-fn wanted(choice: &Choice, code: &Code) -> Wanted {
+fn wanted(choice: &Choice, code: &Code) -> WantedBlocks {
     let is_named = matches!(choice, Choice::Named(_));
     match choice {
-        _ if code.is_loader() && !is_named => Wanted::Nothing,
-        Choice::Counted => Wanted::Counters,
-        choice if choice.takes(&code.name) => Wanted::Blocks,
-        _ => Wanted::Nothing,
+        _ if code.is_loader() && !is_named => WantedBlocks::Nothing,
+        Choice::Counted => WantedBlocks::Counters,
+        choice if choice.takes(&code.name) => WantedBlocks::Blocks,
+        _ => WantedBlocks::Nothing,
     }
 }
 
 /// The files seen so far.
-struct Known {
+struct KnownFiles {
     choice: Choice,
     files: Vec<Code>,
     /// Index of each file; None if its code is unknown.
@@ -77,13 +77,13 @@ impl Tracer {
     /// `most`: maximum number of recorded executions of a block per run, at least 1.
     #[must_use]
     pub fn new(fresh: Fresh, choice: Choice, most: u32) -> Self {
-        let known = Known { choice, files: Vec::new(), numbers: HashMap::new() };
+        let known = KnownFiles { choice, files: Vec::new(), numbers: HashMap::new() };
         Self { fresh, known, most }
     }
 
     /// Traces the files of `choice` from now on and forgets those seen.
     pub fn choose(&mut self, choice: Choice) {
-        self.known = Known { choice, files: Vec::new(), numbers: HashMap::new() };
+        self.known = KnownFiles { choice, files: Vec::new(), numbers: HashMap::new() };
     }
 
     #[must_use]
@@ -105,12 +105,12 @@ impl Tracer {
 
     /// The code that a step has reached.
     #[must_use]
-    pub fn code(&self, step: Step) -> &Code {
+    pub fn code(&self, step: TraceStep) -> &Code {
         &self.known.files[step.file as usize]
     }
 
     /// Runs one input, and repeats the run if it timed out while files were read.
-    pub fn run(&mut self, input: &[u8], limit: impl Into<Limit>) -> Result<Run, TargetError> {
+    pub fn run(&mut self, input: &[u8], limit: impl Into<Limit>) -> Result<TracedRun, TargetError> {
         if !breakpoints::SUPPORTED {
             return Err(TargetError::NoTracing);
         }
@@ -120,8 +120,8 @@ impl Tracer {
         if was_delayed { self.run_once(input, limit) } else { Ok(run) }
     }
 
-    fn run_once(&mut self, input: &[u8], limit: Limit) -> Result<Run, TargetError> {
-        let mut watch = Watch {
+    fn run_once(&mut self, input: &[u8], limit: Limit) -> Result<TracedRun, TargetError> {
+        let mut watch = WatchedRun {
             known: &mut self.known,
             most: self.most,
             counts: Vec::new(),
@@ -130,13 +130,13 @@ impl Tracer {
         };
         let options = FreshOptions { watcher: Some(&mut watch), ..FreshOptions::within(limit) };
         let ended = self.fresh.run(input, options)?;
-        let Watch { steps, .. } = watch;
-        Ok(Run { steps, ended })
+        let WatchedRun { steps, .. } = watch;
+        Ok(TracedRun { steps, ended })
     }
 
     /// See [`Fresh::missing_libraries`].
     #[must_use]
-    pub fn missing_libraries(&self, run: &Run) -> Vec<String> {
+    pub fn missing_libraries(&self, run: &TracedRun) -> Vec<String> {
         self.fresh.missing_libraries(&run.ended)
     }
 
@@ -146,7 +146,7 @@ impl Tracer {
     }
 }
 
-impl Known {
+impl KnownFiles {
     /// Index of a file, which is read on its first use.
     fn number(&mut self, path: &Path) -> Option<u32> {
         if let Some(known) = self.numbers.get(path) {
@@ -163,16 +163,16 @@ impl Known {
 }
 
 /// A run in progress.
-struct Watch<'a> {
-    known: &'a mut Known,
+struct WatchedRun<'a> {
+    known: &'a mut KnownFiles,
     most: u32,
     /// Executions, by file and block.
     counts: Vec<Vec<u32>>,
-    steps: Vec<Step>,
+    steps: Vec<TraceStep>,
     threads: HashMap<i32, u32>,
 }
 
-impl Watcher for Watch<'_> {
+impl Watcher for WatchedRun<'_> {
     fn look(&mut self, pid: i32) -> Vec<Place> {
         let maps = fs::read(format!("/proc/{pid}/maps")).unwrap_or_default();
         let mut places = Vec::new();
@@ -196,7 +196,7 @@ impl Watcher for Watch<'_> {
         }
         let next = u32::try_from(self.threads.len()).unwrap_or(u32::MAX);
         let thread = *self.threads.entry(thread).or_insert(next);
-        let step = Step { file: (name >> 32) as u32, block: name as u32, thread };
+        let step = TraceStep { file: (name >> 32) as u32, block: name as u32, thread };
         let (file, block) = (step.file as usize, step.block as usize);
         if self.counts.len() <= file {
             self.counts.resize(file + 1, Vec::new());

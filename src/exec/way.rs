@@ -73,8 +73,8 @@ impl Way {
                 Err(error) => return Err(error),
             },
         };
-        let program = (program, traits.kin);
-        Ok(Self::Emulated(Emulator::prepare(options, program, because.into())?))
+        let emulator = Emulator::prepare(options, program, traits.kin, because.into())?;
+        Ok(Self::Emulated(emulator))
     }
 
     /// Returns true if it covers a program without instrumentation of its own.

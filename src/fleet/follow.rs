@@ -16,7 +16,7 @@ use ffuzz_disk::output::instances::{self, Instance, InstanceState};
 use ffuzz_disk::output::{plot, state, stats};
 use ffuzz_engine::corpus::SeedId;
 use ffuzz_engine::corpus::names::{self, ParsedName};
-use ffuzz_event::{Event, Search, Snapshot, Source, StageYield, WorkerStatus};
+use ffuzz_event::{Event, InputOrigin, Search, Snapshot, StageYield, WorkerStatus};
 use ffuzz_sys::file;
 
 /// Time between two readings, at least, and as many times what one takes.
@@ -28,21 +28,21 @@ const MOST_EARLIER: usize = 500;
 const LARGEST_STATE: u64 = 4 << 30;
 
 /// An event, and the instance that it is of; of a campaign of one none is named.
-pub type Followed = (Option<String>, Event);
+pub type FollowedEvent = (Option<String>, Event);
 
 /// A reader of a campaign's folder.
 #[derive(Debug)]
 pub struct Follow {
     root: PathBuf,
-    instances: BTreeMap<PathBuf, Known>,
+    instances: BTreeMap<PathBuf, FollowedInstance>,
     report: Cached<Option<u64>>,
     next: Instant,
 }
 
 /// What is known of an instance.
 #[derive(Debug, Default)]
-struct Known {
-    folders: BTreeMap<PathBuf, Finds>,
+struct FollowedInstance {
+    folders: BTreeMap<PathBuf, FolderFinds>,
     stages: Cached<Vec<StageYield>>,
     last_find: u64,
     last_crash: u64,
@@ -51,7 +51,7 @@ struct Known {
 
 /// The finds of a folder.
 #[derive(Debug, Default)]
-struct Finds {
+struct FolderFinds {
     changed: Option<SystemTime>,
     names: HashSet<String>,
 }
@@ -91,7 +91,7 @@ impl Follow {
     }
 
     /// What has happened since the last reading, and the state now; and whether a fuzzer is still at work.
-    pub fn read(&mut self) -> io::Result<(Vec<Followed>, bool)> {
+    pub fn read(&mut self) -> io::Result<(Vec<FollowedEvent>, bool)> {
         let start = Instant::now();
         let found = instances::find(&self.root)?;
         if found.is_empty() {
@@ -160,16 +160,16 @@ fn joined(found: &[Instance], all: &[Snapshot]) -> Snapshot {
     whole
 }
 
-impl Known {
+impl FollowedInstance {
     /// Makes events of new files. Of a folder that is read for the first time the last ones are enough.
     fn take_finds(&mut self, instance: &Instance, is_first: bool, mut send: impl FnMut(Event)) {
         let queue = instance.folder.join("queue");
         let crashes = find::folders(&instance.folder).unwrap_or_default();
         let hangs = find::hangs(&instance.folder).unwrap_or_default();
         let now = seconds(SystemTime::now());
-        for (kind, folder) in std::iter::once((Kind::Seed, queue))
-            .chain(crashes.into_iter().map(|folder| (Kind::Crash, folder)))
-            .chain(hangs.into_iter().map(|folder| (Kind::Hang, folder)))
+        for (kind, folder) in std::iter::once((FindKind::Seed, queue))
+            .chain(crashes.into_iter().map(|folder| (FindKind::Crash, folder)))
+            .chain(hangs.into_iter().map(|folder| (FindKind::Hang, folder)))
         {
             let mut new = self.folders.entry(folder.clone()).or_default().new_files(&folder);
             if new.is_empty() {
@@ -177,9 +177,9 @@ impl Known {
             }
             if !is_first {
                 let last = match kind {
-                    Kind::Seed => &mut self.last_find,
-                    Kind::Crash => &mut self.last_crash,
-                    Kind::Hang => &mut self.last_hang,
+                    FindKind::Seed => &mut self.last_find,
+                    FindKind::Crash => &mut self.last_crash,
+                    FindKind::Hang => &mut self.last_hang,
                 };
                 *last = now;
             }
@@ -239,20 +239,20 @@ fn schedule(instance: &Instance) -> String {
 }
 
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-enum Kind {
+enum FindKind {
     Seed,
     Crash,
     Hang,
 }
 
-fn event(kind: Kind, path: PathBuf, name: &ParsedName) -> Event {
+fn event(kind: FindKind, path: PathBuf, name: &ParsedName) -> Event {
     let source = match (&name.orig, &name.peer) {
-        (Some(_), _) => Source::Seed,
-        (None, Some(peer)) => Source::Import { peer: peer.clone() },
-        (None, None) => Source::Own,
+        (Some(_), _) => InputOrigin::Seed,
+        (None, Some(peer)) => InputOrigin::Import { peer: peer.clone() },
+        (None, None) => InputOrigin::Own,
     };
     match kind {
-        Kind::Seed => Event::SeedSaved {
+        FindKind::Seed => Event::SeedSaved {
             id: SeedId(name.id),
             path,
             new_edge: name.new_edge,
@@ -260,15 +260,15 @@ fn event(kind: Kind, path: PathBuf, name: &ParsedName) -> Event {
             source,
             gains: Vec::new(),
         },
-        Kind::Crash => {
+        FindKind::Crash => {
             let signal = name.signal.unwrap_or(0);
             Event::CrashSaved { number: name.id.into(), path, signal, source }
         }
-        Kind::Hang => Event::HangSaved { number: name.id.into(), path, source },
+        FindKind::Hang => Event::HangSaved { number: name.id.into(), path, source },
     }
 }
 
-impl Finds {
+impl FolderFinds {
     /// The files that were not there at the last reading.
     fn new_files(&mut self, folder: &Path) -> Vec<(PathBuf, ParsedName)> {
         let now = changed(folder);
@@ -293,13 +293,13 @@ impl Finds {
 fn stages(path: &Path) -> Vec<StageYield> {
     #[derive(Default, Deserialize)]
     #[serde(default)]
-    struct Counters {
+    struct StageCounters {
         stages: Vec<StageYield>,
     }
     #[derive(Default, Deserialize)]
     #[serde(default)]
     struct Part {
-        counters: Counters,
+        counters: StageCounters,
     }
     let text = file::read_whole(path, LARGEST_STATE).unwrap_or_default();
     serde_json::from_slice::<Part>(&text).unwrap_or_default().counters.stages
@@ -319,7 +319,7 @@ mod tests {
         fs::write(path, text).unwrap();
     }
 
-    fn state_of(events: &[Followed]) -> &Snapshot {
+    fn state_of(events: &[FollowedEvent]) -> &Snapshot {
         let Some((_, Event::Tick(snapshot))) = events.last() else { panic!("{events:?}") };
         snapshot
     }

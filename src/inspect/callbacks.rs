@@ -9,7 +9,7 @@ use iced_x86::Mnemonic;
 use crate::blocks;
 use crate::callees::{Call, Callees};
 use crate::code::Code;
-use crate::lines::{Frame, Source, decoder, written};
+use crate::lines::{DebugInfo, Frame, decoder, written};
 use ffuzz_engine::domain::Site;
 
 const PREFIX: &str = "__sanitizer_cov_trace_";
@@ -28,7 +28,7 @@ fn sites(path: &Path, is_program: bool) -> Option<Vec<Site>> {
     }
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     let first = number_of(if is_program { "" } else { &name });
-    let (code, source) = (Code::decoded(path)?, Source::read(&file));
+    let (code, source) = (Code::decoded(path)?, DebugInfo::read(&file));
     let mut sites = Vec::new();
     for range in &code.blocks().ranges {
         let bytes = blocks::code(&file, range).unwrap_or_default();

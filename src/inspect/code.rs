@@ -10,7 +10,7 @@ use object::elf::PF_X;
 use object::{Object, ObjectSegment, ObjectSymbol, SegmentFlags, SymbolKind};
 
 use crate::blocks::Blocks;
-use crate::lines::{Covered, LineFacts, LineMap, Source};
+use crate::lines::{CoveredSource, DebugInfo, LineFacts, LineMap};
 use ffuzz_engine::domain::Site;
 
 /// Function that the loader calls before and after it loads code (its interface for debuggers).
@@ -31,12 +31,12 @@ pub struct Code {
     lowest: u64,
     pub blocks: Blocks,
     functions: Vec<(Range<u64>, String)>,
-    source: OnceCell<Source>,
+    source: OnceCell<DebugInfo>,
 }
 
 /// Blocks of a file to trace.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub enum Wanted {
+pub enum WantedBlocks {
     Nothing,
     /// The blocks with counters of `ffuzz-cc`, if there are any.
     Counters,
@@ -65,7 +65,7 @@ pub struct Spot {
 
 impl Code {
     /// Reads a file; None if it is not an ELF file for this machine.
-    pub fn read(path: &Path, wanted: impl FnOnce(&Self) -> Wanted) -> Option<Self> {
+    pub fn read(path: &Path, wanted: impl FnOnce(&Self) -> WantedBlocks) -> Option<Self> {
         let data = fs::metadata(path).ok()?;
         if !data.is_file() || data.len() > LARGEST {
             return None;
@@ -85,8 +85,8 @@ impl Code {
             source: OnceCell::new(),
         };
         let wanted = wanted(&code);
-        if wanted != Wanted::Nothing {
-            code.blocks = Blocks::read(&file, wanted == Wanted::Blocks);
+        if wanted != WantedBlocks::Nothing {
+            code.blocks = Blocks::read(&file, wanted == WantedBlocks::Blocks);
         }
         if code.size() > 0 {
             code.functions = functions(&file);
@@ -97,7 +97,7 @@ impl Code {
     /// Finds the blocks by decoding the machine code, ignoring counters. None if the file is not ELF.
     #[must_use]
     pub fn decoded(path: &Path) -> Option<Self> {
-        let mut code = Self::read(path, |_| Wanted::Nothing)?;
+        let mut code = Self::read(path, |_| WantedBlocks::Nothing)?;
         let bytes = fs::read(path).ok()?;
         let file = object::File::parse(&*bytes).ok()?;
         code.blocks = Blocks::decoded(&file);
@@ -211,7 +211,7 @@ impl Code {
             *counters.get_mut(number)? = 1;
         }
         map.add(0, &counters).ok()?;
-        let mut covered = Covered::default();
+        let mut covered = CoveredSource::default();
         map.collect(0, &mut covered);
         let of_file = |(file, lines): (String, BTreeMap<u32, LineFacts>)| {
             let lines = lines.into_iter().filter(|(_, facts)| facts.is_reached());
@@ -233,10 +233,10 @@ impl Code {
         Some((file.into_owned(), line))
     }
 
-    fn source(&self) -> &Source {
+    fn source(&self) -> &DebugInfo {
         self.source.get_or_init(|| {
             let bytes = fs::read(&self.path).unwrap_or_default();
-            object::File::parse(&*bytes).map(|file| Source::read(&file)).unwrap_or_default()
+            object::File::parse(&*bytes).map(|file| DebugInfo::read(&file)).unwrap_or_default()
         })
     }
 

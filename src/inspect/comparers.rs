@@ -2,7 +2,7 @@
 
 /// `enum ffuzz_comparer`.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(crate) enum Form {
+pub(crate) enum Operands {
     Memory,
     Text,
     TextOfLength,
@@ -16,14 +16,14 @@ pub(crate) enum Form {
 /// Method by which a function compares.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) struct Comparer {
-    pub(crate) form: Form,
+    pub(crate) form: Operands,
     pub(crate) ignores_case: bool,
 }
 
 /// The functions of `llvm-passes/ffuzz-log.hpp`.
-const NAMES: [(Form, &[&str]); 8] = [
+const NAMES: [(Operands, &[&str]); 8] = [
     (
-        Form::Memory,
+        Operands::Memory,
         &[
             "memcmp",
             "bcmp",
@@ -38,7 +38,7 @@ const NAMES: [(Form, &[&str]); 8] = [
         ],
     ),
     (
-        Form::Text,
+        Operands::Text,
         &[
             "strcmp",
             "xmlStrcmp",
@@ -67,7 +67,7 @@ const NAMES: [(Form, &[&str]); 8] = [
         ],
     ),
     (
-        Form::TextOfLength,
+        Operands::TextOfLength,
         &[
             "strncmp",
             "strncasecmp",
@@ -86,11 +86,11 @@ const NAMES: [(Form, &[&str]); 8] = [
             "strnstr",
         ],
     ),
-    (Form::Search, &["strstr", "strcasestr", "xmlStrstr", "xmlStrcasestr", "ap_strcasestr"]),
-    (Form::SearchInLength, &["g_strstr_len"]),
-    (Form::SearchOfLengths, &["memmem"]),
-    (Form::StringText, &["_ZNKSt7__cxx1112basic_stringIcSt11char_traitsIcESaIcEE7compareEPKc"]),
-    (Form::Strings, &["_ZNKSt7__cxx1112basic_stringIcSt11char_traitsIcESaIcEE7compareERKS4_"]),
+    (Operands::Search, &["strstr", "strcasestr", "xmlStrstr", "xmlStrcasestr", "ap_strcasestr"]),
+    (Operands::SearchInLength, &["g_strstr_len"]),
+    (Operands::SearchOfLengths, &["memmem"]),
+    (Operands::StringText, &["_ZNKSt7__cxx1112basic_stringIcSt11char_traitsIcESaIcEE7compareEPKc"]),
+    (Operands::Strings, &["_ZNKSt7__cxx1112basic_stringIcSt11char_traitsIcESaIcEE7compareERKS4_"]),
 ];
 
 impl Comparer {
@@ -118,7 +118,7 @@ mod tests {
         assert_eq!((of("strcasecmp").ignores_case, of("memcmp").ignores_case), (true, false));
         assert_eq!(
             of("sqlite3_strnicmp"),
-            Comparer { form: Form::TextOfLength, ignores_case: true }
+            Comparer { form: Operands::TextOfLength, ignores_case: true }
         );
         assert_eq!(Comparer::of("strlen"), None);
     }

@@ -5,7 +5,7 @@ use iced_x86::{ConditionCode, FlowControl, Instruction, Mnemonic, OpKind, Regist
 
 use crate::blocks::{Blocks, code};
 use crate::callees::{Call, Callees};
-use crate::comparers::{Comparer, Form};
+use crate::comparers::{Comparer, Operands};
 use crate::lines::decoder;
 
 /// Size of `struct ffuzz_code_site` (`runtime/native/table.h`).
@@ -31,12 +31,12 @@ pub struct CompareSite {
     /// Size of an operand; for a call, the method of comparison.
     bytes: u8,
     kind: u8,
-    sides: [Side; 2],
+    sides: [OperandSide; 2],
 }
 
 /// Location of an operand.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
-pub struct Side {
+pub struct OperandSide {
     form: u8,
     /// Register numbers, in encoding order.
     base: u8,
@@ -177,7 +177,7 @@ fn numbers(instruction: &Instruction, bytes: u8) -> Option<CompareSite> {
         OpKind::Register => {
             let number = instruction.op_register(operand) as u32 - Register::XMM0 as u32;
             let base = u8::try_from(number).ok().filter(|number| *number < 16)?;
-            Some(Side { form: VECTOR, base, index: NONE, scale: 0, value: 0 })
+            Some(OperandSide { form: VECTOR, base, index: NONE, scale: 0, value: 0 })
         }
         _ => memory(instruction),
     };
@@ -220,18 +220,18 @@ fn kind(after: &[Instruction]) -> Option<u8> {
     kind
 }
 
-fn side(instruction: &Instruction, operand: u32) -> Option<Side> {
+fn side(instruction: &Instruction, operand: u32) -> Option<OperandSide> {
     match instruction.op_kind(operand) {
         OpKind::Register => register(instruction.op_register(operand)),
         OpKind::Memory => memory(instruction),
         _ => {
             let value = instruction.try_immediate(operand).ok()?.cast_signed();
-            Some(Side { form: CONSTANT, value, base: NONE, index: NONE, scale: 0 })
+            Some(OperandSide { form: CONSTANT, value, base: NONE, index: NONE, scale: 0 })
         }
     }
 }
 
-fn register(register: Register) -> Option<Side> {
+fn register(register: Register) -> Option<OperandSide> {
     if !register.is_gpr() {
         return None;
     }
@@ -239,24 +239,24 @@ fn register(register: Register) -> Option<Side> {
         Register::AH | Register::BH | Register::CH | Register::DH => HIGH_REGISTER,
         _ => REGISTER,
     };
-    Some(Side { form, base: number(register)?, index: NONE, scale: 0, value: 0 })
+    Some(OperandSide { form, base: number(register)?, index: NONE, scale: 0, value: 0 })
 }
 
 /// A memory operand; None if it uses a segment or 32-bit addressing.
-fn memory(instruction: &Instruction) -> Option<Side> {
+fn memory(instruction: &Instruction) -> Option<OperandSide> {
     if matches!(instruction.segment_prefix(), Register::FS | Register::GS) {
         return None;
     }
     if instruction.is_ip_rel_memory_operand() {
         let value = instruction.ip_rel_memory_address().cast_signed();
-        return Some(Side { form: ABSOLUTE, base: NONE, index: NONE, scale: 0, value });
+        return Some(OperandSide { form: ABSOLUTE, base: NONE, index: NONE, scale: 0, value });
     }
     let part = |register: Register| match register {
         Register::None => Some(NONE),
         register if register.is_gpr64() => number(register),
         _ => None,
     };
-    Some(Side {
+    Some(OperandSide {
         form: INDIRECT,
         base: part(instruction.memory_base())?,
         index: part(instruction.memory_index())?,
@@ -276,11 +276,11 @@ impl CompareSite {
         let Call { callee: comparer, target, is_slot } = call;
         let form = if is_slot { ABSOLUTE } else { ADDRESS };
         let is_jump = instruction.mnemonic() == Mnemonic::Jmp;
-        let leads = Side { form, value: target.cast_signed(), ..Side::default() };
-        let how = Side { value: is_jump.into(), ..Side::default() };
+        let leads = OperandSide { form, value: target.cast_signed(), ..OperandSide::default() };
+        let how = OperandSide { value: is_jump.into(), ..OperandSide::default() };
         let kind = match comparer.form {
-            Form::Memory => MEMORY,
-            Form::Search | Form::SearchInLength | Form::SearchOfLengths => SEARCH,
+            Operands::Memory => MEMORY,
+            Operands::Search | Operands::SearchInLength | Operands::SearchOfLengths => SEARCH,
             _ => TEXT,
         };
         Self {
@@ -312,7 +312,7 @@ mod tests {
         // cmp qword [rbx + r9*4 - 8], -1; jl
         let site = first(&[0x4a, 0x83, 0x7c, 0x8b, 0xf8, 0xff, 0x7c, 0x00]).unwrap();
         assert_eq!((site.bytes, site.kind), (8, SIGNED));
-        let memory = Side { form: INDIRECT, base: 3, index: 9, scale: 4, value: -8 };
+        let memory = OperandSide { form: INDIRECT, base: 3, index: 9, scale: 4, value: -8 };
         assert_eq!((site.sides[0], site.sides[1].value), (memory, -1));
         // cmp eax, [rip + 0x10]; ja
         let site = first(&[0x3b, 0x05, 0x10, 0, 0, 0, 0x77, 0x00]).unwrap();

@@ -95,7 +95,7 @@ fn of_section(
     let data = section.data().ok().filter(|data| data.len() as u64 <= MAX_TABLE).ok_or(Damaged)?;
     let log = file.section_by_name(sites::LOG_SECTION).and_then(|section| section.data().ok());
     let lines = Lines::new(&Site::parse(log.unwrap_or_default()));
-    let table = Table { data, address: section.address(), first, counters, lines: &lines };
+    let table = FlowTable { data, address: section.address(), first, counters, lines: &lines };
     table.functions().map(Some)
 }
 
@@ -131,7 +131,7 @@ fn line_hash(file: &str, line: u32) -> u32 {
     place.bytes().fold(0x811c_9dc5, |hash, byte| (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193))
 }
 
-struct Table<'a> {
+struct FlowTable<'a> {
     data: &'a [u8],
     address: u64,
     /// Address of the file's first counter.
@@ -141,11 +141,11 @@ struct Table<'a> {
     lines: &'a Lines,
 }
 
-impl Table<'_> {
+impl FlowTable<'_> {
     fn functions(&self) -> Result<Vec<FunctionFlow>, Damaged> {
         let (mut functions, mut at) = (Vec::new(), 0);
         while at < self.data.len() {
-            let mut head = Reader(&self.data[at..]);
+            let mut head = NumberReader(&self.data[at..]);
             let len = head.four()? as usize;
             let record = head.0.get(..len).ok_or(Damaged)?;
             functions.push(self.function(record, self.address + at as u64 + 4)?);
@@ -156,7 +156,7 @@ impl Table<'_> {
 
     /// Reads the function of a record at `address`.
     fn function(&self, record: &[u8], address: u64) -> Result<FunctionFlow, Damaged> {
-        let mut reader = Reader(record);
+        let mut reader = NumberReader(record);
         let way = reader.four()?.cast_signed();
         let first = address.wrapping_add_signed(way.into()).checked_sub(self.first);
         let first = usize::try_from(first.ok_or(Damaged)?).map_err(|_| Damaged)?;
@@ -178,7 +178,7 @@ impl Table<'_> {
 
     fn block(
         &self,
-        reader: &mut Reader<'_>,
+        reader: &mut NumberReader<'_>,
         number: usize,
         count: usize,
         first: usize,
@@ -216,9 +216,9 @@ impl Table<'_> {
 }
 
 /// Reads numbers from the front.
-struct Reader<'a>(&'a [u8]);
+struct NumberReader<'a>(&'a [u8]);
 
-impl Reader<'_> {
+impl NumberReader<'_> {
     fn four(&mut self) -> Result<u32, Damaged> {
         let (bytes, rest) = self.0.split_first_chunk::<4>().ok_or(Damaged)?;
         self.0 = rest;
@@ -252,7 +252,8 @@ mod tests {
 
     fn parsed(data: &[u8]) -> Result<Vec<FunctionFlow>, Damaged> {
         let lines = Lines([(7, vec![(3, 70), (9, 71), (9, 72), (20, 73)])].into_iter().collect());
-        let table = Table { data, address: 1000, first: 900, counters: &(100..164), lines: &lines };
+        let table =
+            FlowTable { data, address: 1000, first: 900, counters: &(100..164), lines: &lines };
         table.functions()
     }
 

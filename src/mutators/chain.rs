@@ -309,7 +309,7 @@ impl Mutators {
             let number = self.draw_message(other)?;
             nth(other, number).map(|(_, message)| message)
         });
-        let max_len = room((job.input, message), job.max_len);
+        let max_len = room(job.input, message, job.max_len);
         let mut part = Job { input: message, other, max_len, havoc: &mut *job.havoc };
         let mut made = std::mem::take(&mut self.message);
         let result = self.fuzz_input(index, &mut part, &mut made);
@@ -465,7 +465,7 @@ impl Mutators {
         let Some((number, message)) = drawn.and_then(|number| nth(bytes, number)) else {
             return Made::Nothing;
         };
-        let max_len = room((bytes, message), max_len);
+        let max_len = room(bytes, message, max_len);
         let mut changed = std::mem::take(&mut self.message);
         changed.clear();
         changed.extend_from_slice(message);
@@ -524,22 +524,6 @@ impl Mutators {
 
     pub fn post_trim(&mut self, index: usize, success: bool) -> Option<u32> {
         self.call(index, Hook::Trim, |mutator| mutator.post_trim(success))
-    }
-
-    /// Logs a trimming step to debug a mutator (`AFL_DEBUG`).
-    pub(crate) fn log_trim(
-        &mut self,
-        index: usize,
-        (step, planned): (u32, u32),
-        (before, proposed): (usize, usize),
-        success: bool,
-    ) {
-        if self.debug {
-            let result = if success { "taken" } else { "not taken" };
-            let text =
-                format!("trim step {step} of {planned}: {before} to {proposed} bytes, {result}");
-            self.add_message(index, &text);
-        }
     }
 
     /// Lets the mutators deliver the input to the target.
@@ -673,7 +657,7 @@ fn nth(input: &[u8], number: usize) -> Option<(usize, &[u8])> {
 }
 
 /// Maximum length of the result for one message of an input.
-fn room((input, message): (&[u8], &[u8]), max_len: usize) -> usize {
+fn room(input: &[u8], message: &[u8], max_len: usize) -> usize {
     max_len.saturating_sub(input.len() - message.len()).min(messages::LONGEST)
 }
 
@@ -751,7 +735,13 @@ impl ForeignMutators for Mutators {
         same: bool,
     ) -> Option<u32> {
         let next = self.post_trim(index, same);
-        self.log_trim(index, step, lengths, same);
+        if self.debug {
+            let ((step, planned), (before, proposed)) = (step, lengths);
+            let result = if same { "taken" } else { "not taken" };
+            let text =
+                format!("trim step {step} of {planned}: {before} to {proposed} bytes, {result}");
+            self.add_message(index, &text);
+        }
         next
     }
 

@@ -10,7 +10,7 @@ use rand_core::{Rng as _, SeedableRng};
 
 use super::states::{Reached, States, Work};
 use super::{Hook, HookError, Hooks, Job, Made, Mutator};
-use ffuzz_abi::killerbeez::{Buffer, ForeignModule, ModuleError, MutateResult, Object};
+use ffuzz_abi::killerbeez::{ForeignModule, GuardedBuffer, ModuleError, MutateResult, Object};
 use ffuzz_config::options::{KillerbeezModule, KillerbeezOptions};
 use ffuzz_engine::corpus::SeedId;
 use ffuzz_engine::messages::{HEAD, LONGEST, is_list, messages, push, replace};
@@ -29,7 +29,7 @@ pub struct Killerbeez {
     fixed_seed: Option<u32>,
     rng: Rng,
     states: States,
-    stage: Option<(Work, Session)>,
+    stage: Option<(Work, ModuleSession)>,
     /// True if inputs are lists of messages. A module of several parts gets all messages, any other module one at a
     /// time.
     by_message: bool,
@@ -83,7 +83,7 @@ impl Killerbeez {
     }
 
     /// Creates an object for an input and continues from `state`. None if the module refuses either.
-    fn session(&mut self, state: Option<&CStr>, input: &[u8], form: Form) -> Option<Session> {
+    fn session(&mut self, state: Option<&CStr>, input: &[u8], form: Form) -> Option<ModuleSession> {
         let seed = self.fixed_seed.unwrap_or_else(|| self.rng.next_u32());
         let given = match form {
             Form::Input | Form::Array => Cow::Borrowed(input),
@@ -109,8 +109,8 @@ impl Killerbeez {
             Form::Message(_) => (input.to_vec(), input.len() - given.len()),
         };
         let most = self.max_len.saturating_sub(others).min(LONGEST);
-        let buffer = |len: &usize| Buffer::new(room(*len, self.ratio, most));
-        Some(Session { object, buffers: sizes.iter().map(buffer).collect(), form, list })
+        let buffer = |len: &usize| GuardedBuffer::new(room(*len, self.ratio, most));
+        Some(ModuleSession { object, buffers: sizes.iter().map(buffer).collect(), form, list })
     }
 
     /// Begins with a seed, or with another of its messages. False if none is left.
@@ -266,16 +266,16 @@ fn are_of(sizes: &[usize], list: &[u8]) -> bool {
 
 /// A module's work on one seed.
 #[derive(Debug)]
-struct Session {
+struct ModuleSession {
     object: Object,
     /// One buffer per part.
-    buffers: Vec<Buffer>,
+    buffers: Vec<GuardedBuffer>,
     form: Form,
     /// The seed as a list of messages; empty for other forms.
     list: Vec<u8>,
 }
 
-impl Session {
+impl ModuleSession {
     /// Writes the next input into `out`.
     fn next(&mut self, out: &mut Vec<u8>) -> Result<(), SessionEnd> {
         let mut all = messages(&self.list);

@@ -5,7 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
-use ffuzz_crashes::triage::report::Bug as TriagedBug;
+use ffuzz_crashes::triage::report::TriagedBug;
 use ffuzz_crashes::triage::{self, FOLDER};
 use ffuzz_disk::output::instances::InstanceState;
 use ffuzz_disk::output::setup::shell_line;
@@ -14,7 +14,7 @@ use ffuzz_exec::Hooked;
 use ffuzz_sys::file;
 use ffuzz_sys::remedy::Remedy;
 
-use crate::campaign::{Campaign, Find};
+use crate::campaign::{CampaignFolder, Find};
 use crate::data::{
     self, Behind, Bug, Comparison, Corpus, Domain, InputPart, Key, Place, Report, Series, Source,
     Stacks, Stage, Stuck, Totals, Warning,
@@ -38,7 +38,7 @@ const RUNS_ASKED: f64 = 1e6;
 
 /// Report of campaigns with one target, without running their inputs.
 #[must_use]
-pub fn of_folders(campaigns: &[Campaign], now: SystemTime) -> Report {
+pub fn of_folders(campaigns: &[CampaignFolder], now: SystemTime) -> Report {
     let mut bugs: Vec<Bug> = campaigns.iter().flat_map(bugs).collect();
     let bug_count = bugs.len() as u64;
     bugs.truncate(MOST_BUGS);
@@ -79,7 +79,7 @@ pub fn add_survey(
     report: &mut Report,
     survey: &mut Survey,
     target: &mut Hooked,
-    campaigns: &[Campaign],
+    campaigns: &[CampaignFolder],
     finds: &[&Find],
 ) -> Result<(), SurveyError> {
     let logged = survey.log(target, LOG_TIME)?;
@@ -123,7 +123,7 @@ pub fn use_source(report: &mut Report, source: Source) {
     report.verdict = verdict(report);
 }
 
-fn campaign(campaign: &Campaign) -> data::Campaign {
+fn campaign(campaign: &CampaignFolder) -> data::Campaign {
     let course = campaign.course();
     let first = campaign.instances.first();
     let setup = first.and_then(|it| it.setup.as_ref());
@@ -157,9 +157,9 @@ fn campaign(campaign: &Campaign) -> data::Campaign {
     }
 }
 
-fn stages(campaigns: &[Campaign]) -> Vec<Stage> {
+fn stages(campaigns: &[CampaignFolder]) -> Vec<Stage> {
     let mut stages: Vec<Stage> = Vec::new();
-    for (name, finds, runs) in campaigns.iter().flat_map(Campaign::stages) {
+    for (name, finds, runs) in campaigns.iter().flat_map(CampaignFolder::stages) {
         match stages.iter_mut().find(|stage| stage.name == name) {
             Some(stage) => (stage.finds, stage.runs) = (stage.finds + finds, stage.runs + runs),
             None => stages.push(Stage { name, finds, runs }),
@@ -168,8 +168,8 @@ fn stages(campaigns: &[Campaign]) -> Vec<Stage> {
     stages
 }
 
-fn corpus(campaigns: &[Campaign]) -> Corpus {
-    let finds: Vec<&Find> = campaigns.iter().flat_map(Campaign::queue).collect();
+fn corpus(campaigns: &[CampaignFolder]) -> Corpus {
+    let finds: Vec<&Find> = campaigns.iter().flat_map(CampaignFolder::queue).collect();
     let mut sizes: Vec<u64> = finds.iter().map(|find| find.size).collect();
     sizes.sort_unstable();
     let count = |is_one: fn(&&&Find) -> bool| finds.iter().filter(is_one).count();
@@ -186,7 +186,7 @@ fn corpus(campaigns: &[Campaign]) -> Corpus {
 }
 
 /// Bugs of a campaign; without triage, each crash.
-fn bugs(campaign: &Campaign) -> Vec<Bug> {
+fn bugs(campaign: &CampaignFolder) -> Vec<Bug> {
     let crashes: Vec<&Find> = campaign.instances.iter().flat_map(|it| &it.crashes).collect();
     let known: HashMap<&str, &Find> =
         crashes.iter().filter_map(|find| Some((find.path.file_name()?.to_str()?, *find))).collect();
@@ -253,8 +253,8 @@ fn stacks(bug: &TriagedBug) -> Stacks {
 }
 
 /// Seconds from the last seed with a new edge to the last statistics.
-fn last_edge(campaigns: &[Campaign]) -> Option<u64> {
-    let of_campaign = |campaign: &Campaign| {
+fn last_edge(campaigns: &[CampaignFolder]) -> Option<u64> {
+    let of_campaign = |campaign: &CampaignFolder| {
         let finds = campaign.queue().into_iter().filter(|find| find.name.new_edge);
         let last = finds.filter_map(|find| find.name.time).max()?;
         Some(campaign.most("run_time").saturating_sub(last / 1000))
@@ -262,7 +262,7 @@ fn last_edge(campaigns: &[Campaign]) -> Option<u64> {
     campaigns.iter().filter_map(of_campaign).min()
 }
 
-fn chance(campaigns: &[Campaign]) -> Option<f64> {
+fn chance(campaigns: &[CampaignFolder]) -> Option<f64> {
     let runs: u64 = campaigns.iter().map(|it| it.sum("execs_done")).sum();
     let last = runs / LAST;
     let instances = || campaigns.iter().flat_map(|it| &it.instances);
@@ -280,7 +280,7 @@ fn chance(campaigns: &[Campaign]) -> Option<f64> {
     Some(1.0 - (-rate * RUNS_ASKED).exp())
 }
 
-fn warn_of(campaign: &Campaign, warnings: &mut Vec<Warning>) {
+fn warn_of(campaign: &CampaignFolder, warnings: &mut Vec<Warning>) {
     let out = campaign.root.display();
     let mut warn = |code, text| warnings.push(Warning { code, text });
     if campaign.is_running() {
@@ -355,7 +355,7 @@ pub(crate) fn domains(
     report: &mut Report,
     survey: &Survey,
     target: &Hooked,
-    campaigns: &[Campaign],
+    campaigns: &[CampaignFolder],
     finds: &[&Find],
 ) {
     let aggregates = survey.aggregates();
@@ -436,8 +436,8 @@ fn date(time: SystemTime) -> String {
 
 /// The queues' files in the order in which a survey runs them.
 #[must_use]
-pub fn order(campaigns: &[Campaign]) -> (Vec<&Find>, Vec<PathBuf>) {
-    let finds: Vec<&Find> = campaigns.iter().flat_map(Campaign::queue).collect();
+pub fn order(campaigns: &[CampaignFolder]) -> (Vec<&Find>, Vec<PathBuf>) {
+    let finds: Vec<&Find> = campaigns.iter().flat_map(CampaignFolder::queue).collect();
     let paths = finds.iter().map(|find| find.path.clone()).collect();
     (finds, paths)
 }

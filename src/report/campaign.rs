@@ -11,7 +11,7 @@ use ffuzz_crashes::triage::report::TriageReport;
 use ffuzz_disk::output::instances::{self, Instance, InstanceState};
 use ffuzz_disk::output::plot;
 use ffuzz_disk::output::setup::RecordedSetup;
-use ffuzz_disk::output::state::{self, State};
+use ffuzz_disk::output::state::{self, SavedState};
 use ffuzz_disk::{find, inputs};
 use ffuzz_engine::corpus::names::{self, ParsedName};
 use ffuzz_sys::file;
@@ -25,7 +25,7 @@ const MOST_POINTS: usize = 1000;
 
 /// The folder of a fuzzer's `-o`, or of a single instance.
 #[derive(Debug)]
-pub struct Campaign {
+pub struct CampaignFolder {
     pub root: PathBuf,
     pub instances: Vec<CampaignInstance>,
     /// Triaged bugs, if a triage was run.
@@ -41,9 +41,9 @@ pub struct CampaignInstance {
     pub queue: Vec<Find>,
     pub crashes: Vec<Find>,
     pub hangs: usize,
-    pub rows: Vec<plot::Row>,
+    pub rows: Vec<plot::PlotRow>,
     /// Saved state; empty for other fuzzers, or if it is unreadable.
-    pub state: State,
+    pub state: SavedState,
 }
 
 /// A file that a fuzzer has kept.
@@ -66,7 +66,7 @@ pub struct Course {
     pub speed: Vec<u64>,
 }
 
-impl Campaign {
+impl CampaignFolder {
     /// Reads the folders. Damaged files count as missing.
     pub fn read(root: &Path) -> io::Result<Self> {
         let found = instances::find(root)?;
@@ -84,7 +84,7 @@ impl Campaign {
                 crashes: crashes.iter().flat_map(|folder| finds(folder)).collect(),
                 hangs: files("hangs").len(),
                 rows: from_start(rows.unwrap_or_default()),
-                state: State::load(&folder.join(state::NAME)).unwrap_or_default(),
+                state: SavedState::load(&folder.join(state::NAME)).unwrap_or_default(),
                 instance,
             }
         };
@@ -150,7 +150,7 @@ impl Campaign {
                 let after = instance.rows.partition_point(|row| row[0] as u64 <= time);
                 instance.rows.get(after.checked_sub(1)?)
             });
-            let rows: Vec<&plot::Row> = now.collect();
+            let rows: Vec<&plot::PlotRow> = now.collect();
             let most = |column: usize| rows.iter().map(|row| row[column] as u64).max().unwrap_or(0);
             let sum = |column: usize| rows.iter().map(|row| row[column] as u64).sum();
             course.edges.push(most(12));
@@ -179,7 +179,7 @@ impl Campaign {
 }
 
 /// Makes times relative to the first row: old versions of AFL wrote Unix times.
-fn from_start(mut rows: Vec<plot::Row>) -> Vec<plot::Row> {
+fn from_start(mut rows: Vec<plot::PlotRow>) -> Vec<plot::PlotRow> {
     let first = rows.first().map_or(0.0, |row| row[0]);
     if first >= SINCE_1970 {
         rows.iter_mut().for_each(|row| row[0] -= first);

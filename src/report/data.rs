@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 
 use ffuzz_engine::coverage::frontier::Callers;
-use ffuzz_inspect::lines::{Covered, FunctionFacts, LineFacts};
+use ffuzz_inspect::lines::{CoveredSource, FunctionFacts, LineFacts};
 
 /// Path of Rust's standard library in debug information; its files exist on no other machine.
 const STANDARD_LIBRARY: &str = "/rustc/";
@@ -399,7 +399,7 @@ impl From<Callers> for Reason {
 impl Source {
     /// Collects the files that `is_wanted` accepts.
     #[must_use]
-    pub fn new(covered: &Covered, is_wanted: impl Fn(&str) -> bool) -> Self {
+    pub fn new(covered: &CoveredSource, is_wanted: impl Fn(&str) -> bool) -> Self {
         let mut functions: BTreeMap<&str, Vec<Function>> = BTreeMap::new();
         for facts in &covered.functions {
             functions.entry(&facts.file).or_default().push(Function::new(facts));
@@ -520,7 +520,7 @@ mod tests {
             hit: usize::from(inputs > 0),
             ..FunctionFacts::default()
         };
-        let covered = Covered {
+        let covered = CoveredSource {
             files: [
                 ("/a.c".to_owned(), BTreeMap::from(lines)),
                 ("/rustc/1/b.rs".to_owned(), BTreeMap::from(lines)),

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use miette::Diagnostic;
 
-use crate::campaign::Campaign;
+use crate::campaign::CampaignFolder;
 use crate::data::{NeverEntered, Source};
 use crate::owners::Owners;
 use crate::stuck::{COPIES, Listed, TargetPlaces, deciding, joined};
@@ -21,7 +21,7 @@ use ffuzz_engine::executor::{ExitKind, Module, RunError, TargetInfo};
 use ffuzz_engine::feedback::{Stuck, stuck};
 use ffuzz_event::BlockedComparison;
 use ffuzz_exec::Hooked;
-use ffuzz_inspect::lines::{Covered, FileCounters, LineMap, LinesError, written};
+use ffuzz_inspect::lines::{CoveredSource, FileCounters, LineMap, LinesError, written};
 
 /// Reason why the inputs cannot be analyzed.
 #[derive(Debug, thiserror::Error, Diagnostic)]
@@ -325,7 +325,7 @@ impl Survey {
     }
 
     /// Adds the solvers' attempts that campaigns have counted.
-    pub fn note_attempts(&mut self, campaigns: &[Campaign]) {
+    pub fn note_attempts(&mut self, campaigns: &[CampaignFolder]) {
         let instances = campaigns.iter().flat_map(|campaign| &campaign.instances);
         let known: Vec<&Blockers> = instances.map(|it| &it.state.blockers).collect();
         self.blockers.take_attempts(&known);
@@ -425,8 +425,8 @@ impl Survey {
 
     /// Lines and functions of all files of the target.
     #[must_use]
-    pub fn covered(&self) -> Covered {
-        let mut covered = Covered::default();
+    pub fn covered(&self) -> CoveredSource {
+        let mut covered = CoveredSource::default();
         for Part { module, lines } in &self.parts {
             if let Ok(lines) = lines {
                 lines.collect(module.counters.start, &mut covered);

@@ -19,14 +19,14 @@ const LONGEST_LOOK: Duration = Duration::from_millis(50);
 /// [`Alarm::clear`].
 #[derive(Debug)]
 pub struct Alarm {
-    shared: Arc<Shared>,
+    shared: Arc<SharedAlarm>,
     thread: Option<JoinHandle<()>>,
     /// It stays in the thread that it interrupts.
     not_send: PhantomData<*const ()>,
 }
 
 #[derive(Debug)]
-struct Shared {
+struct SharedAlarm {
     state: Mutex<AlarmState>,
     ended: Condvar,
 }
@@ -48,7 +48,7 @@ impl Alarm {
         // SAFETY: no precondition.
         let sleeper = unsafe { libc::pthread_self() };
         let state = AlarmState { deadline: None, leave, look: LONGEST_LOOK, over: false };
-        let shared = Arc::new(Shared { state: Mutex::new(state), ended: Condvar::new() });
+        let shared = Arc::new(SharedAlarm { state: Mutex::new(state), ended: Condvar::new() });
         let watched = Arc::clone(&shared);
         let thread = std::thread::Builder::new()
             .name("alarm".into())
@@ -92,7 +92,7 @@ impl AlarmState {
     }
 }
 
-impl Shared {
+impl SharedAlarm {
     fn lock(&self) -> MutexGuard<'_, AlarmState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -85,7 +85,7 @@ pub fn follow(
             let has_ended = || ended.load(Ordering::Relaxed);
             listener.attend(pid, limit, has_ended, || {})
         });
-        let mut family = Family::new(pid);
+        let mut family = ProcessFamily::new(pid);
         family.run(watcher);
         family.end();
         let status = process.wait_with(WaitPidFlag::empty());
@@ -200,7 +200,7 @@ struct Thread {
 }
 
 /// A process, its threads and all they have started.
-struct Family {
+struct ProcessFamily {
     leader: i32,
     threads: HashMap<i32, Thread>,
     spaces: Vec<Option<Space>>,
@@ -209,7 +209,7 @@ struct Family {
     given_up: Option<Given>,
 }
 
-impl Family {
+impl ProcessFamily {
     fn new(leader: i32) -> Self {
         let (threads, spaces) = (HashMap::new(), Vec::new());
         Self { leader, threads, spaces, early: Vec::new(), given_up: None }

@@ -112,7 +112,7 @@ pub fn launch(launch: Launch<'_>) -> io::Result<Process> {
     let parent = nix::unistd::getpid();
     let mark = launch.strays.map(Strays::mark);
     // SAFETY: `prepare` makes only async-signal-safe calls and allocates nothing.
-    unsafe { command.pre_exec(move || prepare(&fds, &limits, mark, parent, (traced, fixed))) };
+    unsafe { command.pre_exec(move || prepare(&fds, &limits, mark, parent, traced, fixed)) };
     let mut started = strays::started();
     let child = command.spawn()?;
     let pid = i32::try_from(child.id()).map_err(|_| io::ErrorKind::InvalidData)?;
@@ -148,7 +148,8 @@ fn prepare(
     limits: &[(Resource, Option<u64>)],
     mark: Option<u64>,
     parent: Pid,
-    (traced, fixed): (bool, bool),
+    traced: bool,
+    fixed: bool,
 ) -> io::Result<()> {
     // SAFETY: plain system calls on integers and a local struct; the descriptors are open, the
     // caller owns them. `setsid` fails only for a group leader, which a fresh child is not.

@@ -16,13 +16,13 @@ pub struct Wait(u64);
 
 #[derive(Debug)]
 struct Waits {
-    all: Vec<Entry>,
+    all: Vec<WaitEntry>,
     last: u64,
     is_watched: bool,
 }
 
 #[derive(Debug)]
-struct Entry {
+struct WaitEntry {
     number: u64,
     since: Instant,
     what: &'static str,
@@ -44,7 +44,7 @@ impl Wait {
         let mut waits = waits();
         waits.last += 1;
         let number = waits.last;
-        waits.all.push(Entry { number, since: Instant::now(), what, reported: false });
+        waits.all.push(WaitEntry { number, since: Instant::now(), what, reported: false });
         if !waits.is_watched {
             let thread = thread::Builder::new().name("waits".into());
             waits.is_watched = thread.spawn(watch).is_ok();

@@ -20,11 +20,11 @@ pub enum News {
 
 /// Watched folders.
 #[derive(Debug)]
-pub struct Watch {
+pub struct FolderWatch {
     kernel: Inotify,
 }
 
-impl Watch {
+impl FolderWatch {
     /// None if the kernel has no room for one more watcher.
     pub fn new() -> Option<Self> {
         let flags = InitFlags::IN_NONBLOCK | InitFlags::IN_CLOEXEC;

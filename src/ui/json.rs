@@ -54,8 +54,8 @@ mod tests {
     use super::*;
     use ffuzz_engine::corpus::SeedId;
     use ffuzz_event::{
-        DomainGain, MutatorStatus, Outcome, Reply, Runs, Search, Snapshot, Source, StageYield,
-        StopReason,
+        DomainGain, InjectionOutcome, InputOrigin, MutatorStatus, Reply, Runs, Search, Snapshot,
+        StageYield, StopReason,
     };
 
     #[test]
@@ -100,12 +100,12 @@ mod tests {
                 path: path.clone(),
                 new_edge: true,
                 waypoint: true,
-                source: Source::Import { peer: "main".into() },
+                source: InputOrigin::Import { peer: "main".into() },
                 gains: vec![DomainGain { domain: "mem".into(), value: 9, ..Default::default() }],
             },
-            Event::HangSaved { number: u64::MAX, path, source: Source::Inject },
+            Event::HangSaved { number: u64::MAX, path, source: InputOrigin::Inject },
             Event::Reply(Reply { id: Some(u64::MAX), ok: true, ..Reply::default() }),
-            Event::Reply(Reply { outcome: Some(Outcome::default()), ..Reply::default() }),
+            Event::Reply(Reply { outcome: Some(InjectionOutcome::default()), ..Reply::default() }),
             Event::Stopped { reason: StopReason::User, next: vec![], snapshot },
         ] {
             let mut out = Vec::new();

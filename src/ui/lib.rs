@@ -17,7 +17,7 @@ use std::io::{IsTerminal, stdout};
 pub use json::Json;
 pub use metrics::Metrics;
 pub use plain::Plain;
-pub use screen::{Ask, Surroundings, Wish};
+pub use screen::{QueryHandler, Surroundings, Wish};
 pub use statsd::Statsd;
 pub use summary::summary;
 

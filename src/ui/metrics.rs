@@ -52,27 +52,27 @@ impl EventSink for Metrics {
 }
 
 /// Name, help text and value of a metric. Names that end in `_total` only grow.
-type Row<T> = (&'static str, &'static str, fn(&T) -> Option<f64>);
+type MetricRow<T> = (&'static str, &'static str, fn(&T) -> Option<f64>);
 
-const RUNS: &[Row<Runs>] = &[
+const RUNS: &[MetricRow<Runs>] = &[
     ("execs_total", "Executions", |r| count(r.execs)),
     ("execs_per_second", "Executions a second since the start", |r| Some(r.execs_per_sec)),
 ];
 
-const TIMES: &[Row<Times>] = &[
+const TIMES: &[MetricRow<Times>] = &[
     ("run_time_seconds_total", "Campaign time", |t| Some(t.run_time_ms as f64 / 1000.0)),
     ("start_time_seconds", "Unix time of the start", |t| count(t.started_at)),
 ];
 
-const CONTROL: &[Row<Control>] =
+const CONTROL: &[MetricRow<Control>] =
     &[("paused", "1 while a command has paused the campaign", |c| count(c.paused.into()))];
 
-const CYCLES: &[Row<Cycles>] = &[
+const CYCLES: &[MetricRow<Cycles>] = &[
     ("cycles_total", "Passes over the queue", |c| count(c.cycles_done)),
     ("cycles_without_finds", "Passes since the last find", |c| count(c.cycles_without_finds)),
 ];
 
-const CORPUS: &[Row<Corpus>] = &[
+const CORPUS: &[MetricRow<Corpus>] = &[
     ("corpus_count", "Seeds", |c| count(c.corpus_count)),
     ("corpus_favored", "Favoured seeds", |c| count(c.corpus_favored)),
     ("corpus_found_total", "Seeds that were found here", |c| count(c.corpus_found)),
@@ -82,13 +82,13 @@ const CORPUS: &[Row<Corpus>] = &[
     ("pending_favored", "Favoured ones of these", |c| count(c.pending_favored)),
 ];
 
-const COVERAGE: &[Row<Coverage>] = &[
+const COVERAGE: &[MetricRow<Coverage>] = &[
     ("edges_found", "Edges reached", |c| count(c.edges_found)),
     ("edges_unstable", "Edges that vary between runs", |c| count(c.unstable_edges)),
     ("map_size", "Edges of the target", |c| count(c.map_size)),
 ];
 
-const FINDS: &[Row<Finds>] = &[
+const FINDS: &[MetricRow<Finds>] = &[
     ("crashes_saved_total", "Crashes stored", |f| count(f.saved_crashes)),
     ("crashes_total", "Executions that crashed", |f| count(f.total_crashes)),
     ("bugs", "Kinds of crashes, as far as they were triaged", |f| f.bugs.and_then(count)),
@@ -113,7 +113,7 @@ const FINDS: &[Row<Finds>] = &[
     }),
 ];
 
-const RESOURCES: &[Row<Resources>] = &[
+const RESOURCES: &[MetricRow<Resources>] = &[
     ("exec_timeout_seconds", "Longest time for an execution", |r| {
         Some(r.exec_timeout_ms as f64 / 1000.0)
     }),
@@ -121,20 +121,21 @@ const RESOURCES: &[Row<Resources>] = &[
     ("peak_memory_bytes", "Most memory of a target", |r| count(r.peak_rss_mb << 20)),
 ];
 
-const SEARCH: &[Row<Search>] = &[("dictionary_entries", "Tokens", |s| count(s.dictionary_entries))];
+const SEARCH: &[MetricRow<Search>] =
+    &[("dictionary_entries", "Tokens", |s| count(s.dictionary_entries))];
 
-const DOMAIN: &[Row<DomainStatus>] = &[
+const DOMAIN: &[MetricRow<DomainStatus>] = &[
     ("domain_best", "Best value of a domain", |d| d.best.and_then(|best| count(best.1.into()))),
     ("domain_keys", "Keys that have left their initial value", |d| count(d.keys.into())),
     ("domain_waypoints_total", "Seeds kept because of a domain", |d| count(d.waypoints)),
 ];
 
-const STAGE: &[Row<StageYield>] = &[
+const STAGE: &[MetricRow<StageYield>] = &[
     ("stage_execs_total", "Executions of a stage", |s| count(s.execs)),
     ("stage_finds_total", "Seeds that a stage has found", |s| count(s.finds)),
 ];
 
-const WORKER: &[Row<WorkerStatus>] = &[
+const WORKER: &[MetricRow<WorkerStatus>] = &[
     ("worker_fuzzing", "1 while a worker fuzzes", |w| count((w.state == "fuzzing").into())),
     ("worker_execs_total", "Executions of a worker", |w| count(w.execs)),
     ("worker_execs_per_second", "Its executions a second", |w| Some(w.execs_per_sec)),
@@ -215,14 +216,14 @@ fn parts(out: &mut String, parts: &[PartOfTime]) {
 }
 
 /// Writes the metrics of the whole campaign, without labels.
-fn one<T>(out: &mut String, rows: &[Row<T>], group: &T) {
+fn one<T>(out: &mut String, rows: &[MetricRow<T>], group: &T) {
     table(out, rows, [(Vec::new(), group)].into_iter());
 }
 
 /// Writes one metric family per row, with one sample per label set.
 fn table<'a, T: 'a>(
     out: &mut String,
-    rows: &[Row<T>],
+    rows: &[MetricRow<T>],
     things: impl Iterator<Item = (Vec<(&'static str, &'a str)>, &'a T)> + Clone,
 ) {
     for (name, help, value) in rows {
@@ -255,7 +256,7 @@ fn sample(out: &mut String, name: &str, labels: &[(&str, &str)], value: f64) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use ffuzz_event::Setup;
+    use ffuzz_event::CampaignSetup;
 
     #[test]
     fn numbers_have_their_names_and_labels() {
@@ -267,7 +268,7 @@ mod tests {
         };
         let snapshot = Snapshot {
             runs: Runs { execs: 7, ..Runs::default() },
-            setup: Setup { banner: "a \"b\"\\\n".into(), ..Setup::default() },
+            setup: CampaignSetup { banner: "a \"b\"\\\n".into(), ..CampaignSetup::default() },
             domains: vec![domain("mem", Some((1, u32::MAX))), domain("mem", None)],
             workers: vec![WorkerStatus { name: "main".into(), execs: 3, ..Default::default() }],
             ..Snapshot::default()

@@ -91,12 +91,12 @@ fn tags(banner: &str, flavor: StatsdTags) -> (String, String) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use ffuzz_event::{Runs, Setup, Times};
+    use ffuzz_event::{CampaignSetup, Runs, Times};
 
     #[test]
     fn flavours_are_those_of_afl() {
         let snapshot = Snapshot {
-            setup: Setup { banner: "./t:1".into(), ..Setup::default() },
+            setup: CampaignSetup { banner: "./t:1".into(), ..CampaignSetup::default() },
             runs: Runs { execs: 7, ..Runs::default() },
             ..Snapshot::default()
         };

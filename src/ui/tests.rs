@@ -6,9 +6,9 @@ use super::screen::view::{Action, Page, View};
 use super::*;
 use ffuzz_engine::corpus::SeedId;
 use ffuzz_event::{
-    BlockedComparison, Corpus, Coverage, Cycles, DomainGain, DomainStatus, Event, Finds,
-    MutatorStatus, PartOfTime, Pointer, Resources, Runs, Search, Setup, Shares, Snapshot, Source,
-    StageYield, StopReason, Times, Turn, WorkerStatus,
+    BlockedComparison, CampaignSetup, Corpus, Coverage, Cycles, DomainGain, DomainStatus, Event,
+    Finds, InputOrigin, MutatorStatus, PartOfTime, Pointer, Resources, Runs, Search, Shares,
+    Snapshot, StageYield, StopReason, Times, Turn, WorkerStatus,
 };
 use ratatui::Terminal;
 use ratatui::backend::TestBackend;
@@ -86,12 +86,12 @@ fn sample(domains: usize) -> Snapshot {
             ],
             ..Search::default()
         },
-        setup: Setup {
+        setup: CampaignSetup {
             guided_by_domains: domains > 0,
             banner: "./demo".into(),
             instance: "default".into(),
             schedule: "explore".into(),
-            ..Setup::default()
+            ..CampaignSetup::default()
         },
         domains: (0..domains)
             .map(|i| DomainStatus {
@@ -298,7 +298,7 @@ fn lines_show_start_finds_progress_and_end() {
         path: format!("out/default/queue/{name}").into(),
         new_edge: true,
         waypoint: false,
-        source: Source::Own,
+        source: InputOrigin::Own,
         gains: Vec::new(),
     };
     let text = lines(&[
@@ -316,7 +316,7 @@ fn lines_show_start_finds_progress_and_end() {
             number: 0,
             path: "out/default/crashes/id:000000,sig:11".into(),
             signal: 11,
-            source: Source::Own,
+            source: InputOrigin::Own,
         },
         Event::Warning { message: "no room left to write x".into() },
         Event::Stopped {
@@ -342,12 +342,12 @@ fn workers_are_named_in_lines() {
         path: format!("out/x/queue/{name}").into(),
         new_edge: true,
         waypoint: false,
-        source: Source::Own,
+        source: InputOrigin::Own,
         gains: Vec::new(),
     };
     let warning = Event::Warning { message: "was killed by signal 9".into() };
     let path = "out/worker01/crashes/id:000000".into();
-    let crash = Event::CrashSaved { number: 0, path, signal: 6, source: Source::Own };
+    let crash = Event::CrashSaved { number: 0, path, signal: 6, source: InputOrigin::Own };
     let state = || Box::new(with_workers(0, 2));
     for (worker, event) in [("main", &seed), ("worker01", &seed)] {
         sink.handle_of(worker, event);
@@ -425,7 +425,7 @@ fn all_facts() -> Facts {
         .into(),
         new_edge: id.is_multiple_of(2),
         waypoint: false,
-        source: Source::Own,
+        source: InputOrigin::Own,
         gains: vec![DomainGain {
             domain: "mem".into(),
             value: 4096,
@@ -438,7 +438,7 @@ fn all_facts() -> Facts {
     facts.note(None, &Event::TargetRestarted { reason: "out of memory".into() });
     facts.note(Some("main"), &Event::Warning { message: "no room left".into() });
     let crash = "out/default/crashes/id:000000,sig:06,src:000003,time:9000,execs:9,op:havoc".into();
-    let source = Source::Own;
+    let source = InputOrigin::Own;
     facts.note(None, &Event::CrashSaved { number: 0, path: crash, signal: 6, source });
     facts.snapshot.times.now += 60;
     let entry = |id: u32| QueueEntry {

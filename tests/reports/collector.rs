@@ -12,7 +12,7 @@ use std::time::{Duration, SystemTime};
 use common::{DEADLINE, Job, SmallDisk, TestDir, free_port, skip, wait_until};
 use ffuzz::config::env::Environment;
 use ffuzz::crashes::collector::{
-    Client, Delivery, DeliveryWorker, Report, Settings, Spool, Values,
+    Client, CrashReport, Delivery, DeliveryWorker, IniValues, Settings, Spool,
 };
 use ffuzz::crashes::crash::Output;
 use ffuzz::sys::remedy::Remedy;
@@ -322,7 +322,7 @@ fn the_client_id_and_ignored_sections_are_shown() {
 fn spooled(dir: &TestDir, keys: &[&str]) -> Spool {
     let spool = Spool::open(&dir.path("spool")).unwrap();
     for key in keys {
-        spool.add(&Report { key: (*key).to_owned(), ..Report::default() }).unwrap();
+        spool.add(&CrashReport { key: (*key).to_owned(), ..CrashReport::default() }).unwrap();
     }
     spool
 }
@@ -371,7 +371,7 @@ fn a_full_disk_is_reported_and_loses_nothing() {
     let error = loop {
         let stdout = "x".repeat(50_000);
         let output = Output { stdout, ..Output::default() };
-        let report = Report { key: added.to_string(), output, ..Report::default() };
+        let report = CrashReport { key: added.to_string(), output, ..CrashReport::default() };
         match spool.add(&report) {
             Ok(_) => added += 1,
             Err(error) => break error,
@@ -395,7 +395,7 @@ fn a_full_disk_is_reported_and_loses_nothing() {
 fn settings(dir: &TestDir) -> Settings {
     let path = dir.path("fm.conf");
     let env = Environment::from_pairs(&[("FM_CONFIG_PATH", path.to_str().unwrap())]);
-    Settings::read(&env, Values::new()).unwrap()
+    Settings::read(&env, IniValues::new()).unwrap()
 }
 
 #[test]
@@ -405,7 +405,7 @@ fn several_workers_send_each_report_once() {
     let start = || DeliveryWorker::start(&dir.path("spool"), &settings(&dir)).unwrap();
     let mut workers = vec![start(), start(), start()];
     for number in 0..30 {
-        let report = Report { key: number.to_string(), ..Report::default() };
+        let report = CrashReport { key: number.to_string(), ..CrashReport::default() };
         spool.add(&report).unwrap();
         workers.iter().for_each(DeliveryWorker::wake);
         if number == 10 {
@@ -440,7 +440,9 @@ fn the_status_names_why_reports_wait() {
 fn add(spool: &Spool, numbers: std::ops::Range<u32>) {
     for number in numbers {
         let output = Output { stderr: REPORT.to_owned(), ..Output::default() };
-        spool.add(&Report { key: number.to_string(), output, ..Report::default() }).unwrap();
+        spool
+            .add(&CrashReport { key: number.to_string(), output, ..CrashReport::default() })
+            .unwrap();
     }
 }
 
@@ -526,7 +528,7 @@ fn a_request_that_may_be_under_way_is_not_repeated_before_it_is_settled() {
     let begin = SystemTime::now();
     let mut deliver = |later| delivery.deliver_due(|| begin + later, || true).unwrap();
     deliver(Duration::ZERO);
-    spool.add(&Report { key: "b".into(), ..Report::default() }).unwrap();
+    spool.add(&CrashReport { key: "b".into(), ..CrashReport::default() }).unwrap();
     // The server takes others meanwhile.
     for later in [5, 30, 59] {
         deliver(Duration::from_secs(later));

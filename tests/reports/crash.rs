@@ -5,7 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use ffuzz::crashes::crash::{
-    self, CrashFacts, CrashInfo, Output, Program, Signature, SignatureOptions,
+    self, CrashFacts, CrashInfo, Output, ProgramInfo, Signature, SignatureOptions,
 };
 use serde_json::{Value, json};
 
@@ -43,8 +43,8 @@ fn output(case: &Value) -> Output {
     }
 }
 
-fn program(config: &Value) -> Program {
-    Program {
+fn program(config: &Value) -> ProgramInfo {
+    ProgramInfo {
         product: text(config, "product"),
         product_version: text(config, "product_version"),
         platform: text(config, "platform"),
@@ -108,7 +108,7 @@ fn a_signature_is_fitted_to_another_crash_as_the_server_does_it() {
             .collect();
         let crash_data = format!("Program received signal SIGABRT, Aborted.\n{frames}");
         let output = Output { crash_data, ..Output::default() };
-        let program = Program { platform: "x86-64".into(), ..Program::default() };
+        let program = ProgramInfo { platform: "x86-64".into(), ..ProgramInfo::default() };
         let info = crash::parse(&output, &program);
         let crash = CrashFacts { info: &info, output: &output, program: &program, testcase: None };
         let fitted = Signature::parse(&case["signature"].to_string()).unwrap().fitted(&crash);
@@ -147,7 +147,7 @@ fn debugged(instruction: &str, registers: &Value) -> CrashInfo {
         "Program received signal SIGSEGV, Segmentation fault.\n{}=> 0x401000 <f+4>:\t{instruction}\n",
         lines.collect::<String>()
     );
-    crash::parse(&Output { crash_data, ..Output::default() }, &Program::default())
+    crash::parse(&Output { crash_data, ..Output::default() }, &ProgramInfo::default())
 }
 
 /// An address is computed when a debugger's text names none.
@@ -195,7 +195,7 @@ fn signatures_match_what_the_reference_matches() {
     assert_eq!(cases.len(), 93);
     for case in cases {
         let crash = &case["crash"];
-        let mut info = crash::parse(&Output::default(), &Program::default());
+        let mut info = crash::parse(&Output::default(), &ProgramInfo::default());
         info.backtrace = serde_json::from_value(crash["backtrace"].clone()).unwrap();
         let address = crash["crashAddress"].as_str();
         info.address =

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use ffuzz::crashes::crash::{
-    self, CrashFacts, Output, Program, Signature, SignatureOptions, Signatures, beyond,
+    self, CrashFacts, Output, ProgramInfo, Signature, SignatureOptions, Signatures, beyond,
 };
 use proptest::prelude::*;
 
@@ -23,8 +23,8 @@ fn stderr(text: &str) -> Output {
     Output { stderr: text.to_owned(), ..Output::default() }
 }
 
-fn program() -> Program {
-    Program { product: "demo".into(), os: "linux".into(), ..Program::default() }
+fn program() -> ProgramInfo {
+    ProgramInfo { product: "demo".into(), os: "linux".into(), ..ProgramInfo::default() }
 }
 
 #[test]

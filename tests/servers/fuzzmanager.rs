@@ -5,8 +5,8 @@ use crate::common;
 use std::collections::BTreeSet;
 
 use common::{Job, TestDir, wait_until};
-use ffuzz::crashes::collector::{Report, Spool, Testcase};
-use ffuzz::crashes::crash::{Output, Program};
+use ffuzz::crashes::collector::{CrashReport, Spool, Testcase};
+use ffuzz::crashes::crash::{Output, ProgramInfo};
 use fuzzmanager::{Answer, FalseServer, Server, configure};
 use nix::sys::signal::Signal;
 use serde_json::{Value, json};
@@ -26,15 +26,20 @@ fn stderr(function: &str) -> String {
     )
 }
 
-fn report(key: &str) -> Report {
+fn report(key: &str) -> CrashReport {
     let (product, os) = ("demo".to_owned(), "linux".to_owned());
-    Report {
+    CrashReport {
         key: key.to_owned(),
-        program: Program { product, os, platform: "x86-64".into(), product_version: String::new() },
+        program: ProgramInfo {
+            product,
+            os,
+            platform: "x86-64".into(),
+            product_version: String::new(),
+        },
         output: Output { stderr: stderr("poke"), ..Output::default() },
         testcase: Some(Testcase { bytes: key.as_bytes().to_vec(), ..Testcase::default() }),
         metadata: [("key".to_owned(), key.to_owned())].into(),
-        ..Report::default()
+        ..CrashReport::default()
     }
 }
 

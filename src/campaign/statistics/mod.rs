@@ -5,7 +5,7 @@ mod waiting;
 
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use waiting::Waiting;
+use waiting::WaitingTime;
 
 use super::error::BadSeeds;
 use crate::disk::output::earlier::Earlier;
@@ -74,7 +74,7 @@ pub(super) struct Statistics {
     pub(super) control: Control,
     domains: Vec<DomainActivity>,
     minute: MinuteRate,
-    waiting: Waiting,
+    waiting: WaitingTime,
 }
 
 /// Changes in a domain.
@@ -145,7 +145,7 @@ impl Statistics {
             control: Control::default(),
             domains: vec![DomainActivity::default(); domains],
             minute: MinuteRate { since: now, execs: 0, rate: 0.0 },
-            waiting: Waiting::default(),
+            waiting: WaitingTime::default(),
         }
     }
 

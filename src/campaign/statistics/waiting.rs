@@ -27,13 +27,13 @@ struct Sample {
 
 /// Waiting time of the campaign.
 #[derive(Debug, Default)]
-pub(super) struct Waiting {
+pub(super) struct WaitingTime {
     last: Option<Sample>,
     total: Duration,
     load: Option<f64>,
 }
 
-impl Waiting {
+impl WaitingTime {
     /// Takes a measurement; call it at each tick.
     pub(super) fn look(&mut self, spent: Spent, processor: impl FnOnce() -> Option<ProcessorTime>) {
         if let Some(now) = load::machine_percent() {

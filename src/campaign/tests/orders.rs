@@ -3,17 +3,17 @@
 use std::sync::mpsc::{SyncSender, sync_channel};
 use std::time::Instant;
 
-use super::super::orders::Orders;
+use super::super::orders::PendingOrders;
 use super::*;
 use crate::engine::mutate::dictionary::Token;
-use crate::event::{Reply, Source};
+use crate::event::{InputOrigin, Reply};
 use crate::fleet::control::{Command, Incoming, Order, Setting};
 
 /// A campaign with a fixed seed, and the sender of its orders.
 fn commanded(dir: &Path, execs: u64) -> (Campaign, Recorder, SyncSender<Incoming>) {
     let (mut campaign, recorder) = campaign(options(dir, DomainMode::Off, execs), letters());
     let (sender, inbox) = sync_channel(64);
-    campaign.orders = Some(Orders::from(inbox));
+    campaign.orders = Some(PendingOrders::from(inbox));
     (campaign, recorder, sender)
 }
 
@@ -56,7 +56,7 @@ fn an_input_waits_for_the_start_and_is_judged_like_an_import() {
     let started = events.iter().position(|event| matches!(event, Event::Started)).unwrap();
     let saved = events
         .iter()
-        .position(|event| matches!(event, Event::SeedSaved { source: Source::Inject, .. }));
+        .position(|event| matches!(event, Event::SeedSaved { source: InputOrigin::Inject, .. }));
     assert!(saved.unwrap() > started);
     assert_eq!(campaign.outside.statistics.imported, 1);
     assert_eq!(names(&dir.path().join("out/queue"))[1], "id:000001,sync:inject,src:000000,+cov");

@@ -3,7 +3,7 @@
 
 use std::sync::mpsc::sync_channel;
 
-use super::super::orders::Orders;
+use super::super::orders::PendingOrders;
 use super::super::reports::TICK;
 use super::*;
 use crate::comparisons::log::ComparisonKind;
@@ -200,7 +200,7 @@ fn a_stop_ends_every_stage_within_one_batch() {
 fn orders_and_a_pause_reach_every_stage_within_one_batch() {
     for_each_stage(|stage, target, campaign, recorder, _| {
         let (sender, inbox) = sync_channel(8);
-        campaign.orders = Some(Orders::from(inbox));
+        campaign.orders = Some(PendingOrders::from(inbox));
         let (recorder, name) = (recorder.clone(), stage.name());
         target.does(move |run| {
             let replies = |event: &&Event| matches!(event, Event::Reply(_));

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 
 use super::harnesses::Harnesses;
-use super::words::Words;
+use super::words::CargoWords;
 use super::{ARTIFACTS, cannot_start, cannot_write, own_program};
 use crate::cmd::exit::Failure;
 use crate::inspect::binary;
@@ -20,14 +20,15 @@ const LINE: &str =
 /// Runs the harness and reports the failing input as cargo-fuzz does. The exit code is 1 after a failure.
 pub(super) fn run(
     harnesses: &Harnesses,
-    (harness, program): (&str, &Path),
-    words: &Words,
+    harness: &str,
+    program: &Path,
+    words: &CargoWords,
     jobs: Option<u32>,
 ) -> Result<ExitCode, Failure> {
     if !binary::has_driver(program) {
         return run_by_stdin(harness, program, words);
     }
-    let Words { inputs, options } = words;
+    let CargoWords { inputs, options } = words;
     let artifacts = harnesses.folder.join(ARTIFACTS).join(harness);
     let corpus = harnesses.corpus(harness);
     for folder in [&artifacts, &corpus] {
@@ -57,8 +58,8 @@ pub(super) fn run(
 }
 
 /// Runs files with a harness of afl.rs (`fuzz!`), which reads standard input. The exit code is 1 if one fails.
-fn run_by_stdin(harness: &str, program: &Path, words: &Words) -> Result<ExitCode, Failure> {
-    let Words { inputs, options } = words;
+fn run_by_stdin(harness: &str, program: &Path, words: &CargoWords) -> Result<ExitCode, Failure> {
+    let CargoWords { inputs, options } = words;
     if let Some(option) = options.first() {
         let cause = format!("{harness} has a main of its own, and no {}", option.display());
         return Err(Failure::usage(
@@ -86,8 +87,10 @@ fn run_by_stdin(harness: &str, program: &Path, words: &Words) -> Result<ExitCode
 /// Minimizes a failing input as libFuzzer's `-minimize_crash=1` does, and prints the path of the result.
 pub(super) fn minimize(
     harnesses: &Harnesses,
-    (harness, program): (&str, &Path),
-    (input, runs): (&Path, Option<u32>),
+    harness: &str,
+    program: &Path,
+    input: &Path,
+    runs: Option<u32>,
     options: &[OsString],
 ) -> Result<ExitCode, Failure> {
     if !binary::has_driver(program) {

@@ -41,7 +41,7 @@ const SEPARATOR: &str = "\u{1f}";
 const EMPTY_ARCHIVE: &[u8] = b"!<arch>\n";
 
 #[derive(Debug, Default, clap::Args)]
-pub(super) struct Package {
+pub(super) struct CargoPackage {
     /// The package of the harnesses [default: fuzz/ of the package here, or else that package]
     #[arg(long, value_name = "FOLDER")]
     pub(super) fuzz_dir: Option<PathBuf>,
@@ -50,7 +50,7 @@ pub(super) struct Package {
 #[derive(Debug, Default, clap::Args)]
 pub(super) struct BuildOptions {
     #[command(flatten)]
-    pub(super) package: Package,
+    pub(super) package: CargoPackage,
     /// Without optimization
     #[arg(short = 'D', long, conflicts_with = "release")]
     dev: bool,
@@ -158,7 +158,7 @@ pub(super) struct Harnesses {
 }
 
 impl Harnesses {
-    pub(super) fn find(package: &Package, environment: &Environment) -> Result<Self, Failure> {
+    pub(super) fn find(package: &CargoPackage, environment: &Environment) -> Result<Self, Failure> {
         let cargo = environment.get("CARGO").unwrap_or(OsStr::new("cargo")).to_owned();
         let folder = match &package.fuzz_dir {
             Some(folder) => folder.clone(),
@@ -308,17 +308,17 @@ impl Harnesses {
     }
 }
 
-struct Tools {
+struct CargoTools {
     linker: PathBuf,
     archive: PathBuf,
 }
 
 /// The linker under its known name, and the replacement of libFuzzer. Another runtime changes the folder, so cargo
 /// links the harnesses again.
-fn tools(target: &Path) -> io::Result<Tools> {
+fn tools(target: &Path) -> io::Result<CargoTools> {
     let folder = target.join("tools").join(ffuzz_assets::HASH);
     fs::create_dir_all(&folder)?;
-    let tools = Tools { linker: folder.join("ffuzz-cc"), archive: folder.join("libempty.a") };
+    let tools = CargoTools { linker: folder.join("ffuzz-cc"), archive: folder.join("libempty.a") };
     let own = std::env::current_exe()?;
     if fs::read_link(&tools.linker).ok().as_ref() != Some(&own) {
         let _ = fs::remove_file(&tools.linker);

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 
 use super::harnesses::Harnesses;
-use super::words::Words;
+use super::words::CargoWords;
 use super::{ARTIFACTS, artifacts, cannot_start, cannot_write, own_program};
 use crate::cmd::exit::{CANNOT, Failure};
 use crate::cmd::tool::say;
@@ -22,9 +22,9 @@ pub(super) fn corpus(
     harnesses: &Harnesses,
     harness: &str,
     program: &Path,
-    words: &Words,
+    words: &CargoWords,
 ) -> Result<ExitCode, Failure> {
-    let Words { inputs, options } = words;
+    let CargoWords { inputs, options } = words;
     let own = harnesses.corpus(harness);
     let (corpus, queues) = match &**inputs {
         [] => {
@@ -138,7 +138,8 @@ fn cannot_replace(corpus: &Path, small: &Path, error: &io::Error) -> Failure {
 /// Minimizes one input and prints the path of the result.
 pub(super) fn input(
     harnesses: &Harnesses,
-    (harness, program): (&str, &Path),
+    harness: &str,
+    program: &Path,
     input: &Path,
     options: &[OsString],
 ) -> Result<ExitCode, Failure> {

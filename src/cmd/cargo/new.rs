@@ -9,7 +9,7 @@ use std::process::Command;
 use serde_json::Value;
 
 use super::cannot_write;
-use super::harnesses::{Harnesses, Package, no_cargo};
+use super::harnesses::{CargoPackage, Harnesses, no_cargo};
 use crate::cmd::exit::Failure;
 use crate::config::env::Environment;
 
@@ -19,7 +19,7 @@ const HARNESSES: &str = "fuzz_targets";
 
 /// Creates a package with a first harness for the package around the current folder; returns the harness.
 pub(super) fn init(
-    package: &Package,
+    package: &CargoPackage,
     harness: &str,
     environment: &Environment,
 ) -> Result<PathBuf, Failure> {
@@ -50,7 +50,7 @@ pub(super) fn init(
 
 /// Adds a harness to the package; returns its file.
 pub(super) fn add(
-    package: &Package,
+    package: &CargoPackage,
     harness: &str,
     environment: &Environment,
 ) -> Result<PathBuf, Failure> {

@@ -8,12 +8,12 @@ use crate::cmd::exit::Failure;
 
 /// Inputs and options.
 #[derive(Debug, Default, Eq, PartialEq)]
-pub(super) struct Words {
+pub(super) struct CargoWords {
     pub(super) inputs: Vec<PathBuf>,
     pub(super) options: Vec<OsString>,
 }
 
-impl Words {
+impl CargoWords {
     /// Splits the words: inputs first, then options, optionally after `--`.
     pub(super) fn split(words: Vec<OsString>) -> Self {
         let is_option = |word: &OsString| word.as_encoded_bytes().starts_with(b"-");
@@ -59,13 +59,13 @@ fn is_libfuzzers(word: &OsStr) -> bool {
 mod tests {
     use super::*;
 
-    fn words(line: &str) -> Words {
-        Words::split(line.split_whitespace().map(OsString::from).collect())
+    fn words(line: &str) -> CargoWords {
+        CargoWords::split(line.split_whitespace().map(OsString::from).collect())
     }
 
     #[test]
     fn inputs_come_before_options() {
-        let Words { inputs, options } = words("corpus/parse other -- -V 30 --no-ui");
+        let CargoWords { inputs, options } = words("corpus/parse other -- -V 30 --no-ui");
         assert_eq!(inputs, [PathBuf::from("corpus/parse"), "other".into()]);
         assert_eq!(options, ["-V", "30", "--no-ui"]);
         assert_eq!(words("-V 30"), words("-- -V 30"));

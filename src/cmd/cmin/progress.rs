@@ -16,10 +16,10 @@ pub(super) struct TraceProgress {
     quiet: bool,
     /// `AFL_PRINT_FILENAMES`.
     print_names: bool,
-    traced: Mutex<Traced>,
+    traced: Mutex<TraceCounts>,
 }
 
-struct Traced {
+struct TraceCounts {
     total: usize,
     done: usize,
     /// Inputs traced by earlier runs, which do not count for the speed.
@@ -29,7 +29,7 @@ struct Traced {
     last: Instant,
 }
 
-impl Traced {
+impl TraceCounts {
     fn new(total: usize, before: usize) -> Self {
         let now = Instant::now();
         Self { total, done: before, before, start: now, last: now }
@@ -39,12 +39,12 @@ impl Traced {
 impl TraceProgress {
     pub(super) fn new(quiet: bool, print_names: bool) -> Self {
         let terminal = io::stderr().is_terminal();
-        Self { terminal, quiet, print_names, traced: Mutex::new(Traced::new(0, 0)) }
+        Self { terminal, quiet, print_names, traced: Mutex::new(TraceCounts::new(0, 0)) }
     }
 
     /// `before` inputs are already traced.
     pub(super) fn begin(&self, total: usize, before: usize) {
-        *self.traced() = Traced::new(total, before);
+        *self.traced() = TraceCounts::new(total, before);
     }
 
     /// Prints the final state if the line was rewritten.
@@ -54,11 +54,11 @@ impl TraceProgress {
         }
     }
 
-    fn traced(&self) -> MutexGuard<'_, Traced> {
+    fn traced(&self) -> MutexGuard<'_, TraceCounts> {
         self.traced.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn show(&self, traced: &Traced, end: &str) {
+    fn show(&self, traced: &TraceCounts, end: &str) {
         let (done, total) = (traced.done, traced.total);
         let seconds = traced.start.elapsed().as_secs_f64().max(0.001);
         let speed = (done - traced.before) as f64 / seconds;

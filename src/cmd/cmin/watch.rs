@@ -6,10 +6,10 @@ use std::path::{Path, PathBuf};
 
 use super::args::Args;
 use super::progress::TraceProgress;
-use crate::cmd::coverage::States;
+use crate::cmd::coverage::CoverageStates;
 use crate::cmd::exit::Failure;
 use crate::cmd::tool::{self, say};
-use crate::cmin::{self, Accepted, CminOptions, Inputs, TraceListener, WatchListener};
+use crate::cmin::{self, Accepted, CminOptions, InputSet, TraceListener, WatchListener};
 use crate::config::env::Environment;
 use crate::engine::executor::ExitKind;
 use crate::exec::ReadyOptions;
@@ -21,9 +21,9 @@ pub(super) fn run(
     environment: &Environment,
     options: CminOptions,
     targets: Vec<ReadyOptions>,
-    mut states: States,
+    mut states: CoverageStates,
 ) -> Result<(), Failure> {
-    let folders = Inputs::folders(&args.input, &args.output)?;
+    let folders = InputSet::folders(&args.input, &args.output)?;
     refuse_inside("--crash-dir", args.crash_folder.as_deref(), &folders)?;
     refuse_inside("-f", args.file.as_deref(), &folders)?;
     // No input ends the command.

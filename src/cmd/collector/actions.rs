@@ -8,15 +8,15 @@ use std::thread;
 
 use super::{Args, Failure, NO_MATCH, read, say};
 use crate::cmd::{print, tool};
-use crate::crashes::collector::{self, Client, Directory, Report, Settings, Target};
+use crate::crashes::collector::{self, Client, CrashReport, Directory, Settings, Target};
 use crate::crashes::crash::{
-    self, CrashFacts, CrashInfo, Output, Program, Signature, SignatureOptions,
+    self, CrashFacts, CrashInfo, Output, ProgramInfo, Signature, SignatureOptions,
 };
 
 /// Prints the information extracted from a crash. The program may be unknown.
 pub(super) fn show(args: &Args) -> Result<ExitCode, Failure> {
     let platform = args.about.platform.clone().unwrap_or_else(|| "x86-64".into());
-    let program = Program { platform, ..Program::default() };
+    let program = ProgramInfo { platform, ..ProgramInfo::default() };
     let info = crash::beyond::parse(&args.crash.output()?, &program);
     // Program output may contain terminal escapes.
     let clean = |text: &str| text.replace(char::is_control, "?");
@@ -34,18 +34,18 @@ pub(super) fn show(args: &Args) -> Result<ExitCode, Failure> {
 }
 
 /// A crash as described by the command line.
-pub(super) struct Given {
-    report: Report,
+pub(super) struct GivenCrash {
+    report: CrashReport,
     info: CrashInfo,
     wanted: SignatureOptions,
 }
 
-impl Given {
+impl GivenCrash {
     pub(super) fn read(args: &Args, target: Target, output: Output) -> Result<Self, Failure> {
         let info = crash::beyond::parse(&output, &target.program);
         let mut metadata = target.metadata;
         metadata.extend(args.about.metadata.iter().cloned());
-        let report = Report {
+        let report = CrashReport {
             key: String::new(),
             program: target.program,
             output,

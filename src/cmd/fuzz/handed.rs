@@ -74,9 +74,9 @@ const ONE_FILE: Exclusion = Exclusion {
 enum Triage {
     Without,
     /// The option's name and this value, if there is one.
-    Value(fn(&Checked<'_>) -> Option<OsString>),
+    Value(fn(&HandedOptions<'_>) -> Option<OsString>),
     /// This word, if there is one.
-    Word(fn(&Checked<'_>) -> Option<OsString>),
+    Word(fn(&HandedOptions<'_>) -> Option<OsString>),
 }
 
 /// How the fuzzer of a PASTIS session gets an option (`-j`).
@@ -102,7 +102,7 @@ enum Resume {
 
 /// Inputs for the triage's options.
 #[derive(Debug)]
-pub(super) struct Checked<'a> {
+pub(super) struct HandedOptions<'a> {
     pub(super) args: &'a Args,
     pub(super) output: &'a OutputOptions,
     pub(super) target: &'a TargetOptions,
@@ -291,7 +291,7 @@ pub(super) fn refused_in_jobs() -> Vec<&'static str> {
 }
 
 /// The options of the campaign's triage.
-pub(super) fn to_triage(checked: &Checked<'_>) -> Vec<OsString> {
+pub(super) fn to_triage(checked: &HandedOptions<'_>) -> Vec<OsString> {
     let mut words = Vec::new();
     for row in TABLE {
         match row.triage {

@@ -8,7 +8,7 @@ use crate::cmd::exit::Failure;
 use crate::cmd::screen::Analysis;
 use crate::config::env::Environment;
 use crate::config::options::{ControlPlace, FindingOptions, StatsdOptions, StatsdTags};
-use crate::fleet::control::{Control, Hello};
+use crate::fleet::control::{CommandSource, Hello};
 use crate::ui::{Metrics, Statsd};
 
 /// Maximum number of inputs recorded per crash: 16 batches.
@@ -90,8 +90,8 @@ pub(super) fn open(
     place: Option<&ControlPlace>,
     hello: impl FnOnce() -> Hello,
     analysis: &Analysis,
-) -> Result<Vec<Control>, Failure> {
-    let open = |place| Control::open(place, hello(), analysis.questions());
+) -> Result<Vec<CommandSource>, Failure> {
+    let open = |place| CommandSource::open(place, hello(), analysis.questions());
     let opened = place.map(open).transpose().map_err(|error| Failure::of(&error))?;
     Ok(opened.into_iter().collect())
 }

@@ -3,11 +3,11 @@
 use std::ffi::{OsStr, OsString};
 
 use super::args::Args;
-use super::handed::{self, Checked};
+use super::handed::{self, HandedOptions};
 use crate::cmd::exit::Failure;
 use crate::config::env::Environment;
 use crate::config::options::{CustomOptions, OutputOptions, TargetOptions, TriageOptions};
-use crate::crashes::collector::{CollectorError, Settings, Values, beside};
+use crate::crashes::collector::{CollectorError, IniValues, Settings, beside};
 use crate::crashes::triage::FOLDER;
 use crate::inspect::binary;
 
@@ -34,7 +34,7 @@ pub(super) fn options(
     let mut argv: Vec<OsString> = vec![super::this_program().into(), "triage".into()];
     let collector = collector(args, env, target)?;
     super::values::records(args.report_records.as_deref(), collector.is_some())?;
-    argv.extend(handed::to_triage(&Checked { args, output, target, collector }));
+    argv.extend(handed::to_triage(&HandedOptions { args, output, target, collector }));
     argv.extend(["--follow".into(), "--".into()]);
     argv.extend(target.command.iter().cloned());
     // Libraries of `--mutator` may also change the target's input.
@@ -67,15 +67,15 @@ fn collector(
                 word.push(url);
             }
             // An error in the file is reported before the campaign begins.
-            None => {
-                drop(Settings::read(env, Values::new()).and_then(|s| s.server()).map_err(failure)?)
-            }
+            None => drop(
+                Settings::read(env, IniValues::new()).and_then(|s| s.server()).map_err(failure)?,
+            ),
         }
         return Ok(Some(word));
     }
     let Some(program) = target.command.first() else { return Ok(None) };
     let program = binary::locate(program, target.search_path.as_deref()).unwrap_or_default();
     let there = beside(&program).exists();
-    let server = there && Settings::read(env, Values::new()).is_ok_and(|s| s.has_server());
+    let server = there && Settings::read(env, IniValues::new()).is_ok_and(|s| s.has_server());
     Ok(server.then_some(word))
 }

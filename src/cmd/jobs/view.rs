@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 
 use serde::Serialize;
 
-use crate::fleet::jobs::{Row, Status};
+use crate::fleet::jobs::{JobRow, JobStatus};
 
 const HEAD: [&str; 12] = [
     "target", "mutators", "seed", "state", "execs", "time", "finds", "edges", "new", "crashes",
@@ -15,37 +15,37 @@ const HEAD: [&str; 12] = [
 const WORDS: usize = 4;
 
 #[derive(Serialize)]
-struct Document<'a> {
+struct JobsDocument<'a> {
     version: u32,
-    jobs: &'a [Row],
+    jobs: &'a [JobRow],
     /// Edges that the jobs of each target know together.
     edges: &'a BTreeMap<String, u64>,
 }
 
-pub(super) fn json(rows: &[Row], edges: &BTreeMap<String, u64>) -> String {
-    let document = Document { version: 1, jobs: rows, edges };
+pub(super) fn json(rows: &[JobRow], edges: &BTreeMap<String, u64>) -> String {
+    let document = JobsDocument { version: 1, jobs: rows, edges };
     serde_json::to_string(&document).map_or_else(|_| String::new(), |text| text + "\n")
 }
 
-fn state(status: Status) -> &'static str {
+fn state(status: JobStatus) -> &'static str {
     match status {
-        Status::Waiting => "waiting",
-        Status::Done => "done",
-        Status::Failed => "failed",
+        JobStatus::Waiting => "waiting",
+        JobStatus::Done => "done",
+        JobStatus::Failed => "failed",
     }
 }
 
 /// The line printed when a job ends.
-pub(super) fn line(row: &Row) -> String {
-    let Row { target, mutators, seed, execs, seconds, new_edges, bugs, .. } = row;
+pub(super) fn line(row: &JobRow) -> String {
+    let JobRow { target, mutators, seed, execs, seconds, new_edges, bugs, .. } = row;
     let name = format!("{target}/{mutators}/{seed}");
     match row.status {
-        Status::Failed => format!("failed {name}: {} ({})", row.cause, row.remedy),
+        JobStatus::Failed => format!("failed {name}: {} ({})", row.cause, row.remedy),
         _ => format!("done {name}: {execs} runs, {seconds} s, {new_edges} new edges, {bugs} bugs"),
     }
 }
 
-pub(super) fn table(rows: &[Row], edges: &BTreeMap<String, u64>) -> String {
+pub(super) fn table(rows: &[JobRow], edges: &BTreeMap<String, u64>) -> String {
     let mut cells = vec![HEAD.map(str::to_owned)];
     cells.extend(rows.iter().map(columns));
     let width = |column: usize| cells.iter().map(|row| row[column].len()).max().unwrap_or(0);
@@ -61,8 +61,8 @@ pub(super) fn table(rows: &[Row], edges: &BTreeMap<String, u64>) -> String {
         }
         let _ = writeln!(text, "{}", line.trim_end());
     }
-    let sum = |of: fn(&Row) -> u64| rows.iter().map(of).sum::<u64>();
-    let done = rows.iter().filter(|row| row.status == Status::Done).count();
+    let sum = |of: fn(&JobRow) -> u64| rows.iter().map(of).sum::<u64>();
+    let done = rows.iter().filter(|row| row.status == JobStatus::Done).count();
     let _ = writeln!(
         text,
         "{done} of {} jobs done: {} runs, {} finds, {} crashes, {} bugs, {} hangs",
@@ -76,13 +76,13 @@ pub(super) fn table(rows: &[Row], edges: &BTreeMap<String, u64>) -> String {
     for (target, edges) in edges {
         let _ = writeln!(text, "{target}: {edges} edges in total");
     }
-    for row in rows.iter().filter(|row| row.status == Status::Failed) {
+    for row in rows.iter().filter(|row| row.status == JobStatus::Failed) {
         let _ = writeln!(text, "{}", line(row));
     }
     text
 }
 
-fn columns(row: &Row) -> [String; 12] {
+fn columns(row: &JobRow) -> [String; 12] {
     let seed = match row.round {
         1 => row.seed.clone(),
         round => format!("{} round {round}", row.seed),

@@ -15,14 +15,14 @@ use serde::Deserialize;
 use serde::de::IgnoredAny;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGUSR1, SIGUSR2};
 
-use super::files::{self, Workshop};
-use super::lines::{self, Lines};
+use super::files::{self, CampaignFiles};
+use super::lines::{self, StatusLines};
 use super::options::Order;
 use super::{WRONG, eprint_line};
 use crate::cmd::exit::Failure;
 use crate::config::env::Environment;
 use crate::config::sanitizers;
-use crate::event::{Event, Source};
+use crate::event::{Event, InputOrigin};
 use crate::sys::subprocess::Subprocess;
 
 /// libFuzzer's exit codes.
@@ -65,10 +65,10 @@ pub(super) fn fuzz(harness: &Path, order: &Order) -> Result<ExitCode, Failure> {
             return Ok(ExitCode::from(WRONG));
         }
     };
-    let workshop = Workshop::new().map_err(|error| cannot("make a folder", &error))?;
+    let workshop = CampaignFiles::new().map_err(|error| cannot("make a folder", &error))?;
     let collected = workshop.collect(order);
     let (sizes, counts) = collected.map_err(|error| cannot("read the corpus", &error))?;
-    let mut lines = Lines::new(order);
+    let mut lines = StatusLines::new(order);
     if order.flag("use_cmp") {
         let words =
             crate::inspect::words::of_program(harness).into_iter().map(|word| word.bytes.into());
@@ -82,7 +82,7 @@ pub(super) fn fuzz(harness: &Path, order: &Order) -> Result<ExitCode, Failure> {
         eprint_line(&format!("Dictionary: {words} entries"));
     }
     lines.begin(order, seed.into(), sizes, &counts);
-    let mut campaign = Campaign::start(harness, order, &workshop, sizes.most)
+    let mut campaign = FuzzerProcess::start(harness, order, &workshop, sizes.most)
         .map_err(|error| cannot("start ffuzz", &error))?;
     let end = campaign.watch(order, &mut lines);
     let spent = campaign.begun.elapsed();
@@ -205,7 +205,7 @@ struct Failing {
     code: Option<u8>,
 }
 
-struct Campaign<'a> {
+struct FuzzerProcess<'a> {
     harness: &'a Path,
     process: Subprocess,
     messages: mpsc::Receiver<Message>,
@@ -220,11 +220,11 @@ enum Message {
     Line(String),
 }
 
-impl<'a> Campaign<'a> {
+impl<'a> FuzzerProcess<'a> {
     fn start(
         harness: &'a Path,
         order: &Order,
-        workshop: &Workshop,
+        workshop: &CampaignFiles,
         longest: u64,
     ) -> io::Result<Self> {
         let asked: [Arc<AtomicBool>; 2] = Default::default();
@@ -250,7 +250,7 @@ impl<'a> Campaign<'a> {
     }
 
     /// Follows the campaign to its end.
-    fn watch(&mut self, order: &Order, lines: &mut Lines) -> End {
+    fn watch(&mut self, order: &Order, lines: &mut StatusLines) -> End {
         let mut last_line = String::new();
         let mut end = None;
         let mut ending: Option<Instant> = None;
@@ -320,13 +320,13 @@ impl<'a> Campaign<'a> {
         event: Event,
         is_part: bool,
         order: &Order,
-        lines: &mut Lines,
+        lines: &mut StatusLines,
     ) -> Option<Failing> {
         match event {
             Event::Started if !is_part => lines.started(),
             Event::Tick(snapshot) if !is_part => lines.tick(*snapshot),
             Event::Stopped { snapshot, .. } if !is_part => lines.tick(*snapshot),
-            Event::SeedSaved { path, source: Source::Own, new_edge, .. } => {
+            Event::SeedSaved { path, source: InputOrigin::Own, new_edge, .. } => {
                 let Ok(content) = fs::read(&path) else { return None };
                 if let Some(folder) = order.folders.first()
                     && let Err(error) = files::save_input(folder, &content)
@@ -350,7 +350,7 @@ impl<'a> Campaign<'a> {
         kind: &'static str,
         path: &Path,
         order: &Order,
-        lines: &mut Lines,
+        lines: &mut StatusLines,
     ) -> Option<Failing> {
         let content = fs::read(path).ok()?;
         let (kind, code) = report(self.harness, order, kind, path, &content);
@@ -443,7 +443,7 @@ fn part_of<'a>(path: &'a Path, key: &str) -> Option<&'a str> {
 fn command(
     harness: &Path,
     order: &Order,
-    workshop: &Workshop,
+    workshop: &CampaignFiles,
     longest: u64,
 ) -> (Vec<OsString>, Vec<(OsString, Option<OsString>)>) {
     let mut argv: Vec<OsString> = vec![crate::cmd::fuzz::this_program().into(), "fuzz".into()];

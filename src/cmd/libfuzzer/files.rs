@@ -22,7 +22,7 @@ pub(super) fn hash(content: &[u8]) -> String {
 }
 
 /// A temporary folder with the campaign's seeds and output.
-pub(super) struct Workshop {
+pub(super) struct CampaignFiles {
     folder: PathBuf,
 }
 
@@ -44,7 +44,7 @@ impl Sizes {
     }
 }
 
-impl Workshop {
+impl CampaignFiles {
     /// Creates the folder inside the folder for temporary files.
     pub(super) fn new() -> io::Result<Self> {
         let name = format!("ffuzz-libfuzzer-{}", std::process::id());
@@ -108,7 +108,7 @@ impl Workshop {
     }
 }
 
-impl Drop for Workshop {
+impl Drop for CampaignFiles {
     /// Removes the folder in the background: thousands of files on a busy disk take seconds.
     fn drop(&mut self) {
         let mut remove = Command::new("rm");
@@ -198,7 +198,7 @@ mod tests {
             format!("-seed_inputs={}", folder.path().join("c").display()).into(),
         ];
         let order = Order::read(words.into_iter()).unwrap();
-        let workshop = Workshop { folder: folder.path().join("w") };
+        let workshop = CampaignFiles { folder: folder.path().join("w") };
         fs::create_dir_all(workshop.seeds()).unwrap();
         let (sizes, counts) = workshop.collect(&order).unwrap();
         assert_eq!(sizes, Sizes { files: 3, least: 2, most: 6, total: 12 });

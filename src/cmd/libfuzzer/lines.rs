@@ -13,7 +13,7 @@ use crate::event::Snapshot;
 const MOST_RECOMMENDED: usize = 64;
 
 /// State of the campaign.
-pub(super) struct Lines {
+pub(super) struct StatusLines {
     verbosity: i64,
     /// True with `-fork`, which has a different format.
     forks: bool,
@@ -40,7 +40,7 @@ pub(super) struct Lines {
     features_since: u64,
 }
 
-impl Lines {
+impl StatusLines {
     pub(super) fn new(order: &Order) -> Self {
         Self {
             verbosity: order.number("verbosity"),

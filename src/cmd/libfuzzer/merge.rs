@@ -14,7 +14,7 @@ use crate::cmd::cmin;
 use crate::cmd::exit::Failure;
 use crate::cmd::tool::{self, Scratch, TargetArgs, ToolTarget};
 use crate::cmin::{
-    Accepted, CminOptions, ControlFile, Earlier, Inputs, Minimization, Names, TraceListener,
+    Accepted, CminOptions, ControlFile, InputSet, Minimization, Names, PastMerge, TraceListener,
 };
 use crate::config::env::Environment;
 use crate::engine::executor::ExitKind;
@@ -31,7 +31,7 @@ pub(super) fn run(harness: &Path, order: &Order) -> Result<ExitCode, Failure> {
     for folder in others {
         rest.extend(files_below(folder).map_err(|error| cannot(&error))?);
     }
-    let inputs = Inputs::to_merge(first, rest)?;
+    let inputs = InputSet::to_merge(first, rest)?;
     let environment = tool::environment(true);
     let target = target(harness, order);
     let options = options(corpus, &target, &environment);
@@ -125,7 +125,11 @@ fn target(harness: &Path, order: &Order) -> TargetArgs {
 }
 
 /// Opens the control file and reports its content.
-fn control(path: &Path, inputs: &Inputs, settings: u64) -> Result<(ControlFile, Earlier), Failure> {
+fn control(
+    path: &Path,
+    inputs: &InputSet,
+    settings: u64,
+) -> Result<(ControlFile, PastMerge), Failure> {
     let is_there = fs::metadata(path).is_ok_and(|data| data.len() > 0);
     let opened = ControlFile::open(path, inputs, settings)?;
     if is_there {

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, Stdio};
 
 use super::campaign::sanitizer_variables;
-use super::files::{self, Workshop};
+use super::files::{self, CampaignFiles};
 use super::options::Order;
 use super::{WRONG, eprint_line};
 use crate::cmd::exit::Failure;
@@ -60,7 +60,7 @@ pub(super) fn shorten(harness: &Path, order: &Order) -> Result<ExitCode, Failure
     eprint_line(&format!(
         "CRASH_MIN: '{shown}' ({length} bytes) caused a crash. Will try to minimize it further"
     ));
-    let workshop = Workshop::new().map_err(|error| failed("make a folder", &error))?;
+    let workshop = CampaignFiles::new().map_err(|error| failed("make a folder", &error))?;
     let result = workshop.place("result");
     let mut command = Command::new(crate::cmd::fuzz::this_program());
     command.arg("tmin").arg("-i").arg(file).arg("-o").arg(&result).arg("--").arg(harness);
@@ -96,7 +96,7 @@ pub(super) fn cleanse(harness: &Path, order: &Order) -> Result<ExitCode, Failure
     }
     let mut content = fs::read(file).map_err(|error| failed("read the input", &error))?;
     eprint_line(&format!("INFO: Seed: {}", std::process::id()));
-    let workshop = Workshop::new().map_err(|error| failed("make a folder", &error))?;
+    let workshop = CampaignFiles::new().map_err(|error| failed("make a folder", &error))?;
     let (trial, mut is_changed) = (workshop.place("trial"), true);
     for round in 0..MOST_ROUNDS {
         if !std::mem::take(&mut is_changed) {

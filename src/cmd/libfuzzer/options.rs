@@ -89,14 +89,14 @@ const OTHERS: &[(&str, Treatment)] = &[
 
 /// An option of libFuzzer.
 #[derive(Clone, Copy, Debug)]
-struct Row {
+struct FlagRow {
     name: &'static str,
     /// Value if the option is not given.
     default: &'static str,
     help: &'static str,
 }
 
-impl Row {
+impl FlagRow {
     /// Parses a line of [`LIST`].
     fn of(line: &'static str) -> Option<Self> {
         let (is_number, rest) = match line.strip_prefix("NUMBER(") {
@@ -122,8 +122,8 @@ impl Row {
     }
 }
 
-fn rows() -> impl Iterator<Item = Row> {
-    LIST.lines().filter_map(Row::of)
+fn rows() -> impl Iterator<Item = FlagRow> {
+    LIST.lines().filter_map(FlagRow::of)
 }
 
 /// A parsed command line.
@@ -166,14 +166,14 @@ impl Order {
     /// Parses one option. Returns true if the remaining words are for the harness.
     fn option(&mut self, option: &str) -> Result<bool, Failure> {
         let (name, value) = option.split_once('=').unwrap_or((option, ""));
-        let row = Row::named(name).filter(|_| option.contains('='));
-        let Some(Row { name, default, .. }) = row else {
+        let row = FlagRow::named(name).filter(|_| option.contains('='));
+        let Some(FlagRow { name, default, .. }) = row else {
             let line = "use -help=1 to list all flags";
             self.notes.push(format!("WARNING: unrecognized flag '-{option}'; {line}"));
             return Ok(false);
         };
         let is_default = value == default;
-        match row.map_or(Works, Row::treatment) {
+        match row.map_or(Works, FlagRow::treatment) {
             Works => {}
             Idle if self.number_of("verbosity") >= 2 && !is_default => {
                 self.notes
@@ -194,7 +194,7 @@ impl Order {
 
     /// The value, or libFuzzer's default.
     pub(super) fn text(&self, name: &str) -> &str {
-        let default = || Row::named(name).map_or("", |row| row.default);
+        let default = || FlagRow::named(name).map_or("", |row| row.default);
         self.values.get(name).map_or_else(default, String::as_str)
     }
 
@@ -237,7 +237,7 @@ fn number(text: &str) -> i64 {
 pub(super) fn help() -> String {
     let mut text = String::from("Options (-NAME=VALUE; of several the last one counts):\n");
     for row in rows() {
-        let Row { name, default, help } = row;
+        let FlagRow { name, default, help } = row;
         let state = match row.treatment() {
             Works => "",
             Idle => " (accepted, no effect)",

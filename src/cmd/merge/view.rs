@@ -14,7 +14,7 @@ use crate::sys::remedy::Remedy;
 
 /// Numbers of edges in good runs, crashes and hangs, and of keys.
 #[derive(Serialize)]
-struct Counts {
+struct MergeCounts {
     version: u32,
     states: usize,
     edges: usize,
@@ -34,7 +34,7 @@ pub(super) fn counts_json(
     states: usize,
     [edges, crash_edges, hang_edges, keys]: [usize; 4],
 ) -> String {
-    line(&Counts { version: 1, states, edges, crash_edges, hang_edges, keys })
+    line(&MergeCounts { version: 1, states, edges, crash_edges, hang_edges, keys })
 }
 
 fn line(document: &impl Serialize) -> String {
@@ -42,7 +42,7 @@ fn line(document: &impl Serialize) -> String {
 }
 
 /// Names of edges and keys, if the program's files are available.
-pub(super) struct Names<'a> {
+pub(super) struct EdgeNames<'a> {
     known: &'a Known,
     places: Vec<Option<Places>>,
     keys: KeyNames,
@@ -54,16 +54,16 @@ pub(super) struct Names<'a> {
 struct Difference {
     version: u32,
     /// Edges that the other state lacks.
-    edges: Vec<Edge>,
+    edges: Vec<MergedEdge>,
     /// Edges that the other state has with other hit counts only.
-    counts: Vec<Edge>,
+    counts: Vec<MergedEdge>,
     crash_edges: usize,
     hang_edges: usize,
-    keys: Vec<Key>,
+    keys: Vec<MergedKey>,
 }
 
 #[derive(Serialize)]
-struct Edge {
+struct MergedEdge {
     index: usize,
     module: String,
     function: String,
@@ -72,7 +72,7 @@ struct Edge {
 }
 
 #[derive(Serialize)]
-struct Key {
+struct MergedKey {
     key: u32,
     domain: String,
     value: u32,
@@ -81,7 +81,7 @@ struct Key {
     place: String,
 }
 
-impl<'a> Names<'a> {
+impl<'a> EdgeNames<'a> {
     pub(super) fn read(known: &'a Known) -> Self {
         let (mut places, mut files, mut notes) = (Vec::new(), Vec::new(), Vec::new());
         for part in &known.parts {
@@ -100,11 +100,11 @@ impl<'a> Names<'a> {
         Self { known, places, keys, notes }
     }
 
-    fn edge(&self, index: usize) -> Edge {
+    fn edge(&self, index: usize) -> MergedEdge {
         let within = |part: &Part| part.counters.contains(&index);
         let Some(at) = self.known.parts.iter().position(within) else {
             let nothing = String::new;
-            return Edge {
+            return MergedEdge {
                 index,
                 module: nothing(),
                 function: nothing(),
@@ -115,7 +115,7 @@ impl<'a> Names<'a> {
         let part = &self.known.parts[at];
         let places = self.places[at].as_ref();
         let place = places.and_then(|places| places.of(index - part.counters.start));
-        Edge {
+        MergedEdge {
             index,
             module: part.name.clone(),
             function: place.as_ref().map(|place| place.function.to_string()).unwrap_or_default(),
@@ -124,7 +124,7 @@ impl<'a> Names<'a> {
         }
     }
 
-    fn key(&self, (key, value, before): (u32, u32, u32)) -> Key {
+    fn key(&self, key: u32, value: u32, before: u32) -> MergedKey {
         let domains = &self.known.domains;
         let domain = domains.iter().enumerate().find(|(_, domain)| domain.holds(key));
         let label = domain.map(|(index, domain)| domain.label(index)).unwrap_or_default();
@@ -133,7 +133,7 @@ impl<'a> Names<'a> {
             .first()
             .map(|name| (name.function.clone(), name.place.clone()))
             .unwrap_or_default();
-        Key { key, domain: label, value, before, function, place }
+        MergedKey { key, domain: label, value, before, function, place }
     }
 
     fn difference(&self, beyond: &Beyond) -> Difference {
@@ -144,7 +144,11 @@ impl<'a> Names<'a> {
             counts: edges(&beyond.counts),
             crash_edges: beyond.crashes,
             hang_edges: beyond.hangs,
-            keys: beyond.keys.iter().map(|key| self.key(*key)).collect(),
+            keys: beyond
+                .keys
+                .iter()
+                .map(|&(key, value, before)| self.key(key, value, before))
+                .collect(),
         }
     }
 
@@ -157,13 +161,13 @@ impl<'a> Names<'a> {
             self.difference(beyond);
         let mut text = String::new();
         for (kind, edges) in [("edge", &edges), ("count", &counts)] {
-            for Edge { index, module, function, file, line } in edges {
+            for MergedEdge { index, module, function, file, line } in edges {
                 let place = if file.is_empty() { String::new() } else { format!(" {file}:{line}") };
                 let function = if function.is_empty() { "?" } else { function };
                 let _ = writeln!(text, "{kind} {index} {module} {function}{place}");
             }
         }
-        for Key { key, domain, value, before, function, place } in &keys {
+        for MergedKey { key, domain, value, before, function, place } in &keys {
             let name = format!("{function} {place}");
             let name = if name.trim().is_empty() { "" } else { name.trim() };
             let _ = writeln!(text, "key {domain}[{key}] = {value} (before: {before}) {name}");

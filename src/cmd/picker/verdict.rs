@@ -21,14 +21,14 @@ pub(super) struct Evidence {
 }
 
 #[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
-pub(super) enum Verdict {
+pub(super) enum ModuleVerdict {
     Varies,
     NoisyOnly,
     SinglePath,
     NotExecuted,
 }
 
-impl Verdict {
+impl ModuleVerdict {
     pub(super) fn name(self) -> &'static str {
         match self {
             Self::Varies => "varies with input",
@@ -89,12 +89,12 @@ impl Evidence {
         self.executions / runs.max(1)
     }
 
-    pub(super) fn verdict(&self) -> Verdict {
+    pub(super) fn verdict(&self) -> ModuleVerdict {
         match () {
-            () if self.reached.is_empty() => Verdict::NotExecuted,
-            () if self.varying() > 0 => Verdict::Varies,
-            () if !self.noisy.is_empty() => Verdict::NoisyOnly,
-            () => Verdict::SinglePath,
+            () if self.reached.is_empty() => ModuleVerdict::NotExecuted,
+            () if self.varying() > 0 => ModuleVerdict::Varies,
+            () if !self.noisy.is_empty() => ModuleVerdict::NoisyOnly,
+            () => ModuleVerdict::SinglePath,
         }
     }
 }
@@ -120,35 +120,35 @@ mod tests {
 
     #[test]
     fn seeds_that_take_other_ways_vary() {
-        assert_eq!(Evidence::default().verdict(), Verdict::NotExecuted);
+        assert_eq!(Evidence::default().verdict(), ModuleVerdict::NotExecuted);
         let evidence = evidence(&[&[&[(1, 1), (2, 1)]], &[&[(1, 1)]], &[&[(1, 2)]]]);
-        assert_eq!(evidence.verdict(), Verdict::Varies);
+        assert_eq!(evidence.verdict(), ModuleVerdict::Varies);
         assert_eq!((evidence.varying(), evidence.paths(), evidence.reached()), (2, 3, 2));
     }
 
     #[test]
     fn what_differs_between_runs_of_a_seed_is_noise_for_all() {
         let evidence = evidence(&[&[&[(1, 1), (2, 1)], &[(1, 1)]], &[&[(1, 1)], &[(1, 1)]]]);
-        assert_eq!((evidence.verdict(), evidence.paths()), (Verdict::NoisyOnly, 1));
+        assert_eq!((evidence.verdict(), evidence.paths()), (ModuleVerdict::NoisyOnly, 1));
         assert_eq!(evidence.noisy, [2].into());
     }
 
     #[test]
     fn one_way_for_all_is_a_single_path() {
         let evidence = evidence(&[&[&[(1, 4)], &[(1, 4)]], &[&[(1, 4)]]]);
-        assert_eq!((evidence.verdict(), evidence.executions(3)), (Verdict::SinglePath, 4));
+        assert_eq!((evidence.verdict(), evidence.executions(3)), (ModuleVerdict::SinglePath, 4));
     }
 
     #[test]
     fn a_module_that_is_loaded_with_a_later_seed_varies() {
         let mut evidence = Evidence::default();
         evidence.add(2, true, run(&[(1, 1)]));
-        assert_eq!((evidence.verdict(), evidence.paths()), (Verdict::Varies, 2));
+        assert_eq!((evidence.verdict(), evidence.paths()), (ModuleVerdict::Varies, 2));
         // Absent in the first run of the seed: noise.
         assert!(evidence.add(0, false, run(&[(1, 1)])));
-        assert_eq!(evidence.verdict(), Verdict::NoisyOnly);
+        assert_eq!(evidence.verdict(), ModuleVerdict::NoisyOnly);
         let mut late = Evidence::default();
         assert!(late.add(1, false, run(&[(1, 1)])));
-        assert_eq!(late.verdict(), Verdict::NoisyOnly);
+        assert_eq!(late.verdict(), ModuleVerdict::NoisyOnly);
     }
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use serde::Serialize;
 
-use super::verdict::{Evidence, Verdict};
+use super::verdict::{Evidence, ModuleVerdict};
 use crate::cmd::exit::Failure;
 use crate::inspect::choice::is_runtime;
 use crate::inspect::code::Code;
@@ -15,7 +15,7 @@ const JSON_VERSION: u32 = 1;
 
 /// A module and its verdict.
 #[derive(Serialize)]
-pub(super) struct Row {
+pub(super) struct ModuleRow {
     name: String,
     path: String,
     verdict: &'static str,
@@ -33,10 +33,10 @@ pub(super) struct Row {
     paths: usize,
     executions: u64,
     #[serde(skip)]
-    order: (Verdict, std::cmp::Reverse<usize>),
+    order: (ModuleVerdict, std::cmp::Reverse<usize>),
 }
 
-impl Row {
+impl ModuleRow {
     pub(super) fn new(code: &Code, evidence: &Evidence, runs: u64) -> Self {
         let (verdict, varying) = (evidence.verdict(), evidence.varying());
         let runtime = is_runtime(&code.name);
@@ -44,7 +44,7 @@ impl Row {
             name: code.name.clone(),
             path: code.path.display().to_string(),
             verdict: verdict.name(),
-            worth: verdict == Verdict::Varies && !runtime,
+            worth: verdict == ModuleVerdict::Varies && !runtime,
             counters: code.is_counted(),
             runtime,
             blocks: code.size(),
@@ -60,18 +60,22 @@ impl Row {
 
 /// The complete result.
 #[derive(Serialize)]
-pub(super) struct Report {
+pub(super) struct PickerReport {
     version: u32,
     seeds: usize,
     runs: usize,
     seconds: f64,
-    modules: Vec<Row>,
+    modules: Vec<ModuleRow>,
     /// Value for `--modules` of tracer and picker; empty if no module is worth it.
     pick: String,
 }
 
-impl Report {
-    pub(super) fn new(mut modules: Vec<Row>, [seeds, runs]: [usize; 2], time: Duration) -> Self {
+impl PickerReport {
+    pub(super) fn new(
+        mut modules: Vec<ModuleRow>,
+        [seeds, runs]: [usize; 2],
+        time: Duration,
+    ) -> Self {
         modules.sort_by(|a, b| a.order.cmp(&b.order).then_with(|| a.name.cmp(&b.name)));
         let worth = modules.iter().filter(|row| row.worth).map(|row| row.name.as_str());
         let pick = worth.collect::<Vec<_>>().join(":");
@@ -119,10 +123,11 @@ impl Report {
             *text += "No module is worth instrumenting: these seeds all take the same path.\n";
             return;
         }
-        let (have, lack): (Vec<&Row>, Vec<&Row>) =
+        let (have, lack): (Vec<&ModuleRow>, Vec<&ModuleRow>) =
             self.modules.iter().filter(|row| row.worth).partition(|row| row.counters);
-        let names =
-            |rows: &[&Row]| rows.iter().map(|row| row.name.as_str()).collect::<Vec<_>>().join(" ");
+        let names = |rows: &[&ModuleRow]| {
+            rows.iter().map(|row| row.name.as_str()).collect::<Vec<_>>().join(" ")
+        };
         if !have.is_empty() {
             let _ = writeln!(text, "Already built by ffuzz-cc: {}", names(&have));
         }

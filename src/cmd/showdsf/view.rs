@@ -5,7 +5,7 @@ use std::ffi::OsString;
 
 use serde::Serialize;
 
-use crate::cmd::coverage::States;
+use crate::cmd::coverage::CoverageStates;
 use crate::engine::domain::{Aggregates, Domain, KeyNames, Reducer, Site};
 use crate::report::owners::Owners;
 
@@ -34,7 +34,7 @@ enum Value {
 /// All keys that left their initial value and exceed the loaded state, ascending, or the best `top` of each domain.
 pub(super) fn rows(
     aggregates: &Aggregates,
-    states: &States,
+    states: &CoverageStates,
     top: Option<usize>,
     owners: &Owners,
 ) -> Vec<KeyRow> {
@@ -261,7 +261,7 @@ mod tests {
 
     #[test]
     fn the_plain_form_is_that_of_fuzzfactory() {
-        let rows = rows(&sample(), &States::default(), None, &Owners::default());
+        let rows = rows(&sample(), &CoverageStates::default(), None, &Owners::default());
         let expected = "dsf[1] = 12\ndsf[2] = 2147483645\ndsf[3] = 12\ndsf[4] = 9\ndsf[6] = 3\n\
             dsf[7] = 5\n";
         assert_eq!(lines(&rows, None, false), expected);
@@ -269,7 +269,7 @@ mod tests {
 
     #[test]
     fn names_stand_in_columns() {
-        let rows = rows(&sample(), &States::default(), Some(1), &Owners::default());
+        let rows = rows(&sample(), &CoverageStates::default(), Some(1), &Owners::default());
         insta::assert_snapshot!(lines(&rows, Some(&names()), false), @r"
         dsf[2] = 2147483645  mem    demo.c:23  cascade()  malloc
                              mem    x.c:7      f()        calloc
@@ -280,7 +280,7 @@ mod tests {
 
     #[test]
     fn the_best_come_first_in_each_domain() {
-        let rows = rows(&sample(), &States::default(), Some(2), &Owners::default());
+        let rows = rows(&sample(), &CoverageStates::default(), Some(2), &Owners::default());
         let keys: Vec<u32> = rows.iter().map(|row| row.key).collect();
         assert_eq!(keys, [2, 1, 6, 4, 7]);
     }
@@ -305,7 +305,7 @@ mod tests {
 
     #[test]
     fn json_has_one_shape() {
-        let rows = rows(&sample(), &States::default(), Some(1), &Owners::default());
+        let rows = rows(&sample(), &CoverageStates::default(), Some(1), &Owners::default());
         let command = ["./demo".into(), "@@".into()];
         insta::assert_snapshot!("json", json(&command, &domains(), &rows, &names(), false));
     }

@@ -40,11 +40,11 @@ pub(super) fn run(args: &Args, environment: &Environment) -> Result<u8, Failure>
     let most = if args.json { usize::MAX } else { MOST_PRINTED };
     let entries = survey.stuck(&mut target, most)?;
     print_messages(&mut target, args.quiet);
-    let entries = entries.into_iter().map(|StuckPlace { place, input, .. }| Entry {
+    let entries = entries.into_iter().map(|StuckPlace { place, input, .. }| BlockerEntry {
         place,
         closest: input.map(|number| inputs[number].clone()),
     });
-    let entries: Vec<Entry> = entries.collect();
+    let entries: Vec<BlockerEntry> = entries.collect();
     let text = match args.json {
         true => json(&entries)?,
         false => text(&entries, inputs.len()) + &unentered(&survey.never_entered(target.info())),
@@ -82,13 +82,13 @@ fn summary(frontier: &Frontier, printed: usize) -> String {
 }
 
 /// A place for the output.
-struct Entry {
+struct BlockerEntry {
     place: BlockedComparison,
     /// The input that comes closest, or the smallest one that reaches the place.
     closest: Option<PathBuf>,
 }
 
-/// JSON form of [`Entry`].
+/// JSON form of [`BlockerEntry`].
 #[derive(Serialize)]
 struct JsonEntry<'a> {
     id: &'a str,
@@ -112,8 +112,8 @@ struct JsonEntry<'a> {
     bytes: &'a [(usize, usize)],
 }
 
-fn json(entries: &[Entry]) -> Result<String, Failure> {
-    let entry = |Entry { place, closest }: &'_ Entry| -> serde_json::Result<serde_json::Value> {
+fn json(entries: &[BlockerEntry]) -> Result<String, Failure> {
+    let entry = |BlockerEntry { place, closest }: &'_ BlockerEntry| -> serde_json::Result<serde_json::Value> {
         serde_json::to_value(JsonEntry {
             id: &place.id,
             file: &place.file,
@@ -138,9 +138,9 @@ fn json(entries: &[Entry]) -> Result<String, Failure> {
         .map_err(|error| Failure::new(format!("cannot print JSON: {error}"), "omit --json"))
 }
 
-fn text(entries: &[Entry], inputs: usize) -> String {
+fn text(entries: &[BlockerEntry], inputs: usize) -> String {
     let mut text = String::new();
-    for Entry { place, closest } in entries {
+    for BlockerEntry { place, closest } in entries {
         let _ = write!(text, "{}, {}", described(place), place.outcome);
         if !place.operands.is_empty() {
             let _ = write!(text, " in {} of {inputs} inputs", place.seeds);

@@ -8,7 +8,7 @@
 use std::io::{self, BufWriter, ErrorKind, Read, Write};
 
 use super::args::Args;
-use super::view::View;
+use super::view::MapView;
 use crate::cmd::exit::Failure;
 use crate::cmd::tool::{self, Scratch, print_messages, say};
 use crate::config::env::Environment;
@@ -30,7 +30,7 @@ pub(super) fn run(args: &Args, environment: &Environment) -> Result<u8, Failure>
     let mut input = Vec::new();
     while next(&mut inputs, &mut input).map_err(broken)? {
         let run = target.observe(&input).map_err(tool::failure)?;
-        match answer(&run, View::of(args), &mut answers).and_then(|()| answers.flush()) {
+        match answer(&run, MapView::of(args), &mut answers).and_then(|()| answers.flush()) {
             // A closed pipe is not an error.
             Err(error) if error.kind() == ErrorKind::BrokenPipe => break,
             result => result.map_err(broken)?,
@@ -58,7 +58,7 @@ fn next(from: &mut impl Read, input: &mut Vec<u8>) -> io::Result<bool> {
     Ok(length > 0)
 }
 
-fn answer(run: &Observation<'_>, view: View, to: &mut impl Write) -> io::Result<()> {
+fn answer(run: &Observation<'_>, view: MapView, to: &mut impl Write) -> io::Result<()> {
     let status: u16 = match run.exit {
         ExitKind::Ok => 0,
         ExitKind::Hang | ExitKind::Cut | ExitKind::Lost => 1,

@@ -23,7 +23,7 @@ pub(super) enum CounterValues {
 }
 
 #[derive(Clone, Copy, Debug)]
-enum Form {
+enum MapForm {
     Lines,
     Cmin,
     Binary,
@@ -32,9 +32,9 @@ enum Form {
 
 /// How maps are shown.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct View {
+pub(super) struct MapView {
     pub(super) values: CounterValues,
-    form: Form,
+    form: MapForm,
     domains: bool,
 }
 
@@ -73,7 +73,7 @@ impl CounterValues {
     }
 }
 
-impl View {
+impl MapView {
     pub(super) fn of(args: &Args) -> Self {
         // Hit counts of several runs together are meaningless.
         let values = match () {
@@ -82,10 +82,10 @@ impl View {
             () => CounterValues::Classes,
         };
         let form = match () {
-            () if args.json => Form::Json,
-            () if args.cmin => Form::Cmin,
-            () if args.binary => Form::Binary,
-            () => Form::Lines,
+            () if args.json => MapForm::Json,
+            () if args.cmin => MapForm::Cmin,
+            () if args.binary => MapForm::Binary,
+            () => MapForm::Lines,
         };
         Self { values, form, domains: args.dsf || args.json }
     }
@@ -96,17 +96,17 @@ impl View {
 
     /// Returns true for the format of `afl-cmin`, which omits runs that did not end normally.
     pub(super) fn is_for_cmin(self) -> bool {
-        matches!(self.form, Form::Cmin)
+        matches!(self.form, MapForm::Cmin)
     }
 
     pub(super) fn render(self, shown: &ShownMaps<'_>) -> Vec<u8> {
         match self.form {
-            Form::Lines => self.lines(shown).into_bytes(),
-            Form::Cmin => {
+            MapForm::Lines => self.lines(shown).into_bytes(),
+            MapForm::Cmin => {
                 cmin::trace_lines(shown.edges, |count| self.values.of(count)).into_bytes()
             }
-            Form::Binary => self.binary(shown.edges),
-            Form::Json => json(shown).into_bytes(),
+            MapForm::Binary => self.binary(shown.edges),
+            MapForm::Json => json(shown).into_bytes(),
         }
     }
 
@@ -178,40 +178,40 @@ mod tests {
 
     const MAP: [u8; 5] = [0, 1, 9, 0, 200];
 
-    fn rendered(values: CounterValues, form: Form) -> Vec<u8> {
-        let view = View { values, form, domains: true };
+    fn rendered(values: CounterValues, form: MapForm) -> Vec<u8> {
+        let view = MapView { values, form, domains: true };
         view.render(&ShownMaps { exit: Some(ExitKind::Ok), edges: &MAP, keys: &[(3, 7)] })
     }
 
-    fn text(values: CounterValues, form: Form) -> String {
+    fn text(values: CounterValues, form: MapForm) -> String {
         String::from_utf8(rendered(values, form)).unwrap()
     }
 
     #[test]
     fn lines_have_classes_counts_or_ones() {
         assert_eq!(
-            text(CounterValues::Classes, Form::Lines),
+            text(CounterValues::Classes, MapForm::Lines),
             "000001:1\n000002:5\n000004:8\ndsf[3] = 7\n"
         );
         assert_eq!(
-            text(CounterValues::Counts, Form::Lines),
+            text(CounterValues::Counts, MapForm::Lines),
             "000001:1\n000002:9\n000004:200\ndsf[3] = 7\n"
         );
-        assert_eq!(text(CounterValues::Hit, Form::Cmin), "11\n12\n14\n");
-        assert_eq!(text(CounterValues::Classes, Form::Cmin), "11\n52\n84\n");
+        assert_eq!(text(CounterValues::Hit, MapForm::Cmin), "11\n12\n14\n");
+        assert_eq!(text(CounterValues::Classes, MapForm::Cmin), "11\n52\n84\n");
     }
 
     #[test]
     fn bytes_are_those_of_afls_memory() {
-        let map = rendered(CounterValues::Classes, Form::Binary);
+        let map = rendered(CounterValues::Classes, MapForm::Binary);
         assert_eq!((map.len(), &map[..5]), (64, &[0, 1, 16, 0, 128][..]));
-        assert_eq!(&rendered(CounterValues::Counts, Form::Binary)[..5], &MAP);
+        assert_eq!(&rendered(CounterValues::Counts, MapForm::Binary)[..5], &MAP);
     }
 
     #[test]
     fn json_has_it_all() {
         let value: serde_json::Value =
-            serde_json::from_str(&text(CounterValues::Hit, Form::Json)).unwrap();
+            serde_json::from_str(&text(CounterValues::Hit, MapForm::Json)).unwrap();
         assert_eq!(value["edges"][1]["count"], 9);
         assert_eq!(value["edges"][1]["class"], 5);
         assert_eq!((&value["exit"], &value["dsf"][0][1]), (&"ok".into(), &7.into()));

@@ -16,7 +16,7 @@ use crate::cmd::exit::Failure;
 use crate::cmd::tool::{print, report};
 use crate::cmd::traced::Traced;
 use crate::disk::inputs;
-use crate::exec::trace::{Run, Step, Tracer};
+use crate::exec::trace::{TraceStep, TracedRun, Tracer};
 
 /// Version of the JSON format; adding a field does not change it.
 const JSON_VERSION: u32 = 1;
@@ -31,18 +31,18 @@ const MOST_RUNS: usize = 8;
 const MOST_SWAPS: usize = 32;
 
 /// File and block.
-type Block = (u32, u32);
+type FileBlock = (u32, u32);
 
 /// The steps of one input.
-struct Side<'a> {
+struct DiffSide<'a> {
     path: &'a Path,
     input: Vec<u8>,
     /// Steps of the first thread in the first run; the timing of other threads varies.
-    steps: Vec<Step>,
+    steps: Vec<TraceStep>,
     /// Blocks reached in any run, by all threads.
-    reached: BTreeSet<Block>,
+    reached: BTreeSet<FileBlock>,
     /// Blocks reached in all runs, by all threads.
-    always: BTreeSet<Block>,
+    always: BTreeSet<FileBlock>,
     /// The reason why no run was traced to its end.
     cut: Option<Failure>,
     /// Step from which two runs of the input differ.
@@ -56,8 +56,8 @@ pub(super) fn run(
     b: &Path,
 ) -> Result<ExitCode, Failure> {
     let mut noise = Noise::default();
-    let mut a = Side::new(args, &mut target, a)?;
-    let mut b = Side::new(args, &mut target, b)?;
+    let mut a = DiffSide::new(args, &mut target, a)?;
+    let mut b = DiffSide::new(args, &mut target, b)?;
     for runs in 1..MOST_RUNS {
         let before = noise.0.len();
         for side in [&mut a, &mut b] {
@@ -83,7 +83,7 @@ pub(super) fn run(
     a.cut.or(b.cut).map_or(Ok(ExitCode::SUCCESS), Err)
 }
 
-impl<'a> Side<'a> {
+impl<'a> DiffSide<'a> {
     fn new(args: &Args, target: &mut Traced, path: &'a Path) -> Result<Self, Failure> {
         let mut input = Vec::new();
         inputs::read(path, &mut input)?;
@@ -113,32 +113,32 @@ impl<'a> Side<'a> {
     }
 }
 
-fn blocks(run: &Run) -> BTreeSet<Block> {
+fn blocks(run: &TracedRun) -> BTreeSet<FileBlock> {
     run.steps.iter().map(|step| step.place()).collect()
 }
 
-fn first_thread(run: &Run) -> Vec<Step> {
+fn first_thread(run: &TracedRun) -> Vec<TraceStep> {
     run.steps.iter().filter(|step| step.thread == 0).copied().collect()
 }
 
 /// Length of the common prefix.
-fn common(a: &[Step], b: &[Step]) -> usize {
+fn common(a: &[TraceStep], b: &[TraceStep]) -> usize {
     a.iter().zip(b).take_while(|(a, b)| a == b).count()
 }
 
 /// Blocks whose executions differ between runs of one input.
 #[derive(Default)]
-struct Noise(HashSet<Block>);
+struct Noise(HashSet<FileBlock>);
 
 impl Noise {
-    fn holds(&self, step: &Step) -> bool {
+    fn holds(&self, step: &TraceStep) -> bool {
         self.0.contains(&step.place())
     }
 
     /// Compares two runs of one input: first the executions of each block, then the order. Returns the step from which
     /// they differ nevertheless.
-    fn learn(&mut self, first: &[Step], again: &[Step]) -> Option<usize> {
-        let mut counts: HashMap<Block, i64> = HashMap::new();
+    fn learn(&mut self, first: &[TraceStep], again: &[TraceStep]) -> Option<usize> {
+        let mut counts: HashMap<FileBlock, i64> = HashMap::new();
         for (steps, sign) in [(first, 1), (again, -1)] {
             steps.iter().for_each(|step| *counts.entry(step.place()).or_default() += sign);
         }
@@ -167,7 +167,7 @@ struct Place {
 }
 
 impl Place {
-    fn new(tracer: &Tracer, step: Step) -> Self {
+    fn new(tracer: &Tracer, step: TraceStep) -> Self {
         let code = tracer.code(step);
         let spot = code.spot(step.block as usize);
         let (place, short) = (place(code, &spot), line(&spot));
@@ -211,10 +211,10 @@ struct Comparison {
 }
 
 impl Comparison {
-    fn new(tracer: &Tracer, most: u32, noise: &Noise, a: &Side<'_>, b: &Side<'_>) -> Self {
+    fn new(tracer: &Tracer, most: u32, noise: &Noise, a: &DiffSide<'_>, b: &DiffSide<'_>) -> Self {
         let common = common(&a.steps, &b.steps);
         // The end of a run that was cut off cannot be compared.
-        let goes_on = |side: &Side<'_>| side.steps.len() > common || side.cut.is_none();
+        let goes_on = |side: &DiffSide<'_>| side.steps.len() > common || side.cut.is_none();
         let differ = common < a.steps.len().max(b.steps.len()) && goes_on(a) && goes_on(b);
         let last = common.checked_sub(1).filter(|_| differ);
         Self {
@@ -302,8 +302,8 @@ impl Comparison {
 }
 
 /// Returns true if a block reached the limit of recorded executions.
-fn is_reached(steps: &[Step], most: u32) -> bool {
-    let mut counts: HashMap<Block, u32> = HashMap::new();
+fn is_reached(steps: &[TraceStep], most: u32) -> bool {
+    let mut counts: HashMap<FileBlock, u32> = HashMap::new();
     steps.iter().any(|step| {
         let count = counts.entry(step.place()).or_default();
         *count += 1;
@@ -312,7 +312,7 @@ fn is_reached(steps: &[Step], most: u32) -> bool {
 }
 
 impl Only {
-    fn new(tracer: &Tracer, side: &Side<'_>, other: &Side<'_>, common: usize) -> Self {
+    fn new(tracer: &Tracer, side: &DiffSide<'_>, other: &DiffSide<'_>, common: usize) -> Self {
         let (own, foreign) = (&side.always, &other.reached);
         let functions = |blocks: &BTreeSet<(u32, u32)>| -> BTreeSet<String> {
             let spot = |(file, block): &(u32, u32)| {
@@ -414,8 +414,8 @@ mod tests {
         assert_eq!(common(&steps(&[1, 2]), &steps(&[1, 2, 4])), 2);
     }
 
-    fn steps(blocks: &[u32]) -> Vec<Step> {
-        blocks.iter().map(|block| Step { file: 0, block: *block, thread: 0 }).collect()
+    fn steps(blocks: &[u32]) -> Vec<TraceStep> {
+        blocks.iter().map(|block| TraceStep { file: 0, block: *block, thread: 0 }).collect()
     }
 
     #[test]

@@ -8,7 +8,7 @@ use super::args::Args;
 use crate::cmd::exit::Failure;
 use crate::engine::domain::KeyNames;
 use crate::engine::executor::ExitKind;
-use crate::exec::trace::{Run, Step};
+use crate::exec::trace::{TraceStep, TracedRun};
 use crate::inspect::code::{Code, Spot};
 
 /// Version of the JSON format; adding a field does not change it.
@@ -16,9 +16,9 @@ const JSON_VERSION: u32 = 1;
 
 /// A line: one step, or all executions of a block.
 #[derive(Debug)]
-pub(super) struct Row {
+pub(super) struct TraceRow {
     /// The first step of the line.
-    pub(super) step: Step,
+    pub(super) step: TraceStep,
     pub(super) count: u32,
     /// True if there may have been more executions.
     pub(super) is_least: bool,
@@ -26,8 +26,8 @@ pub(super) struct Row {
     pub(super) edge: Option<usize>,
 }
 
-impl Row {
-    pub(super) fn new(step: Step) -> Self {
+impl TraceRow {
+    pub(super) fn new(step: TraceStep) -> Self {
         Self { step, count: 0, is_least: false, edge: None }
     }
 
@@ -43,21 +43,21 @@ impl Row {
 }
 
 /// The parts of a run to show.
-pub(super) struct Shown<'a> {
+pub(super) struct ShownParts<'a> {
     pub(super) files: &'a [Code],
-    pub(super) rows: Vec<Row>,
-    pub(super) run: &'a Run,
+    pub(super) rows: Vec<TraceRow>,
+    pub(super) run: &'a TracedRun,
     /// Domain keys and their values.
     pub(super) keys: &'a [(u32, u32)],
     pub(super) names: &'a KeyNames,
 }
 
-impl Shown<'_> {
-    fn code(&self, row: &Row) -> &Code {
+impl ShownParts<'_> {
+    fn code(&self, row: &TraceRow) -> &Code {
         &self.files[row.step.file as usize]
     }
 
-    fn spot(&self, row: &Row) -> Spot {
+    fn spot(&self, row: &TraceRow) -> Spot {
         self.code(row).spot(row.step.block as usize)
     }
 }
@@ -75,11 +75,11 @@ pub(super) fn line(spot: &Spot) -> String {
     }
 }
 
-pub(super) fn render(args: &Args, shown: &Shown<'_>) -> Result<String, Failure> {
+pub(super) fn render(args: &Args, shown: &ShownParts<'_>) -> Result<String, Failure> {
     if args.json { json(args, shown) } else { Ok(lines(args, shown)) }
 }
 
-fn lines(args: &Args, shown: &Shown<'_>) -> String {
+fn lines(args: &Args, shown: &ShownParts<'_>) -> String {
     let threads = shown.rows.iter().any(|row| row.step.thread > 0);
     let mut text = String::new();
     for row in &shown.rows {
@@ -119,8 +119,8 @@ struct Document<'a> {
     exit: &'static str,
     signal: Option<i32>,
     modules: Vec<Module<'a>>,
-    blocks: Vec<Block>,
-    dsf: Vec<Key>,
+    blocks: Vec<BlockRow>,
+    dsf: Vec<TracedKey>,
 }
 
 #[derive(Serialize)]
@@ -134,7 +134,7 @@ struct Module<'a> {
 }
 
 #[derive(Serialize)]
-struct Block {
+struct BlockRow {
     module: u32,
     offset: u64,
     /// Index in the edge map, as showmap numbers it.
@@ -149,7 +149,7 @@ struct Block {
 }
 
 #[derive(Serialize)]
-struct Key {
+struct TracedKey {
     key: u32,
     value: u32,
     domain: Option<String>,
@@ -169,16 +169,16 @@ fn end(exit: ExitKind) -> (&'static str, Option<i32>) {
     }
 }
 
-fn json(args: &Args, shown: &Shown<'_>) -> Result<String, Failure> {
+fn json(args: &Args, shown: &ShownParts<'_>) -> Result<String, Failure> {
     let modules = shown.files.iter().map(|code| Module {
         name: &code.name,
         path: code.path.display().to_string(),
         counters: code.is_counted(),
         size: code.size(),
     });
-    let block = |row: &Row| {
+    let block = |row: &TraceRow| {
         let Spot { offset, function, file, line } = shown.spot(row);
-        Block {
+        BlockRow {
             module: row.step.file,
             offset,
             edge: row.edge,
@@ -195,7 +195,7 @@ fn json(args: &Args, shown: &Shown<'_>) -> Result<String, Failure> {
         let (domain, place, function, what) = name
             .map(|name| (name.domain, name.place, name.function, name.what))
             .map_or((None, None, None, None), |(a, b, c, d)| (Some(a), Some(b), Some(c), Some(d)));
-        Key { key: *key, value: *value, domain, place, function, what }
+        TracedKey { key: *key, value: *value, domain, place, function, what }
     };
     let (exit, signal) = end(shown.run.ended.exit);
     let document = Document {
@@ -223,8 +223,8 @@ mod tests {
     #[test]
     fn a_counter_is_a_lower_bound() {
         let joined = |count, is_least, counter| {
-            let step = Step { file: 0, block: 0, thread: 0 };
-            let mut row = Row { count, is_least, ..Row::new(step) };
+            let step = TraceStep { file: 0, block: 0, thread: 0 };
+            let mut row = TraceRow { count, is_least, ..TraceRow::new(step) };
             row.join(counter);
             (row.count, row.is_least)
         };

@@ -10,7 +10,7 @@ use crate::cmd::fuzz::custom::{self, About};
 use crate::cmd::fuzz::resolve;
 use crate::config::env::Environment;
 use crate::config::options::{CustomOptions, NativeEngine, NativeOptions, TargetOptions};
-use crate::crashes::collector::Values;
+use crate::crashes::collector::IniValues;
 use crate::crashes::triage::{PlanOptions, TriagePlan};
 use crate::disk::find;
 use crate::disk::output::setup::RecordedSetup;
@@ -72,8 +72,8 @@ pub(super) fn plan(
 }
 
 /// Host and port of `http://HOST:PORT`, as named in the configuration file.
-fn address(url: Option<&str>) -> Result<Values, Failure> {
-    let Some(url) = url else { return Ok(Values::new()) };
+fn address(url: Option<&str>) -> Result<IniValues, Failure> {
+    let Some(url) = url else { return Ok(IniValues::new()) };
     let parts = url.split_once("://").map(|(proto, rest)| (proto, rest.trim_end_matches('/')));
     let Some((proto, rest)) = parts.filter(|(_, rest)| !rest.is_empty()) else {
         let cause = format!("--collector={url} is not an address");

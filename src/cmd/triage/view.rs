@@ -6,9 +6,9 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use crate::cmd::tool::say;
-use crate::crashes::collector::{Counts, DeliveryStatus};
+use crate::crashes::collector::{DeliveryStatus, SpoolCounts};
 use crate::crashes::triage::TriageWork;
-use crate::crashes::triage::report::{Bug, FileOutcome, TriageReport};
+use crate::crashes::triage::report::{FileOutcome, TriageReport, TriagedBug};
 
 const ON_TERMINAL: Duration = Duration::from_millis(200);
 const ELSEWHERE: Duration = Duration::from_secs(5);
@@ -70,7 +70,7 @@ impl ProgressLine {
 
 /// State of the reports' delivery.
 pub(super) fn delivery(status: &DeliveryStatus) -> String {
-    let Counts { waiting, sent, known, refused } = status.counts;
+    let SpoolCounts { waiting, sent, known, refused } = status.counts;
     let mut text = format!("[*] server: {sent} reports sent, {waiting} waiting, {refused} refused");
     if known > 0 {
         let _ = write!(text, ", {known} skipped as frequent");
@@ -104,7 +104,7 @@ pub(super) fn table(report: &TriageReport, folder: &Path) -> String {
     if bugs > 0 {
         let _ = writeln!(text, "\n{:>6} {:>5} {:>13}  bug", "files", "rate", "input");
     }
-    let mut sorted: Vec<&Bug> = report.bugs.iter().collect();
+    let mut sorted: Vec<&TriagedBug> = report.bugs.iter().collect();
     sorted.sort_by_key(|bug| (std::cmp::Reverse(bug.files), &bug.id));
     for bug in sorted {
         text.push_str(&row(bug));
@@ -113,7 +113,7 @@ pub(super) fn table(report: &TriageReport, folder: &Path) -> String {
     text
 }
 
-fn row(bug: &Bug) -> String {
+fn row(bug: &TriagedBug) -> String {
     let rate = f64::from(bug.crashes) * 100.0 / f64::from(bug.runs.max(1));
     let size = match bug.minimized_size {
         Some(small) if small < bug.input_size => format!("{} > {small} B", bug.input_size),
@@ -143,7 +143,7 @@ mod tests {
 
     #[test]
     fn the_table_begins_with_the_most_frequent_bug() {
-        let bug = |id: &str, files| Bug {
+        let bug = |id: &str, files| TriagedBug {
             id: id.into(),
             title: format!("[@ {id}\x1b]"),
             files,
@@ -152,7 +152,7 @@ mod tests {
             input_size: 40,
             minimized_size: Some(u64::from(files)),
             place: Some("a.c:7".into()),
-            ..Bug::default()
+            ..TriagedBug::default()
         };
         let lost = CrashFile { state: FileOutcome::NoCrash, ..CrashFile::default() };
         let report = TriageReport {

@@ -8,8 +8,8 @@ use serde::Deserialize;
 use serde::de::{SeqAccess, Visitor};
 use toml::Spanned;
 
-use super::terms::{self, Key, Refusal};
-use super::{Declaration, Mistake, Operation, Reduction, WatchedEvent};
+use super::terms::{self, KeyTerm, TermProblem};
+use super::{Declaration, DomainError, Operation, Reduction, WatchedEvent};
 
 const MANUAL: &str = "docs/declared-domains.md explains every key";
 /// Maximum length of a name in the runtime's record, without the closing NUL.
@@ -95,17 +95,17 @@ struct FilePlace<'a> {
 }
 
 impl FilePlace<'_> {
-    fn mistake(&self, key: Option<String>, at: usize, (problem, remedy): Refusal) -> Mistake {
+    fn mistake(&self, key: Option<String>, at: usize, refusal: TermProblem) -> DomainError {
         let line = 1 + self.text[..at.min(self.text.len())].matches('\n').count();
-        Mistake { file: self.path.to_owned(), line, key, problem, remedy }
+        DomainError { file: self.path.to_owned(), line, key, problem: refusal.0, remedy: refusal.1 }
     }
 
-    fn refuse(&self, key: &str, span: Range<usize>, refusal: Refusal) -> Mistake {
+    fn refuse(&self, key: &str, span: Range<usize>, refusal: TermProblem) -> DomainError {
         self.mistake(Some(key.to_owned()), span.start, refusal)
     }
 
     /// Converts an error of the TOML parser; the expectation becomes the remedy.
-    fn syntax(&self, error: &toml::de::Error) -> Mistake {
+    fn syntax(&self, error: &toml::de::Error) -> DomainError {
         let said = error.message().replace('\n', " ");
         let (problem, remedy) = match said.split_once(", expected ") {
             Some((problem, expected)) => (problem.to_owned(), format!("expected {expected}")),
@@ -125,7 +125,7 @@ impl FilePlace<'_> {
     }
 }
 
-pub(super) fn parse(path: &Path, text: &str) -> Result<Vec<Declaration>, Mistake> {
+pub(super) fn parse(path: &Path, text: &str) -> Result<Vec<Declaration>, DomainError> {
     let place = FilePlace { path, text };
     let tables: Tables = toml::from_str(text).map_err(|error| place.syntax(&error))?;
     if tables.domain.is_empty() {
@@ -135,7 +135,7 @@ pub(super) fn parse(path: &Path, text: &str) -> Result<Vec<Declaration>, Mistake
     tables.domain.into_iter().map(|table| declaration(&place, table)).collect()
 }
 
-fn declaration(place: &FilePlace, table: DomainTable) -> Result<Declaration, Mistake> {
+fn declaration(place: &FilePlace, table: DomainTable) -> Result<Declaration, DomainError> {
     let watch = *table.watch.get_ref();
     let name = checked(place, "name", &table.name, |name| domain_name(name))?;
     let size = match &table.size {
@@ -159,7 +159,7 @@ fn declaration(place: &FilePlace, table: DomainTable) -> Result<Declaration, Mis
     };
     let key = match &table.key {
         Some(text) => checked(place, "key", text, |text| terms::key(&text.0, watch, size))?,
-        None => Key::Site,
+        None => KeyTerm::Site,
     };
     let names = match &table.names {
         Some(list) => checked(place, "names", list, |words| names_for(watch, words))?,
@@ -193,7 +193,7 @@ fn declaration(place: &FilePlace, table: DomainTable) -> Result<Declaration, Mis
     })
 }
 
-fn refusal(problem: &str, remedy: &str) -> Refusal {
+fn refusal(problem: &str, remedy: &str) -> TermProblem {
     (problem.to_owned(), remedy.to_owned())
 }
 
@@ -201,12 +201,12 @@ fn checked<T, R>(
     place: &FilePlace,
     key: &str,
     found: &Spanned<T>,
-    check: impl Fn(&T) -> Result<R, Refusal>,
-) -> Result<R, Mistake> {
+    check: impl Fn(&T) -> Result<R, TermProblem>,
+) -> Result<R, DomainError> {
     check(found.get_ref()).map_err(|refusal| place.refuse(key, found.span(), refusal))
 }
 
-fn domain_name(name: &str) -> Result<String, Refusal> {
+fn domain_name(name: &str) -> Result<String, TermProblem> {
     let part = |letter: char| letter.is_ascii_alphanumeric() || letter == '_';
     let good = name.chars().all(part) && !name.starts_with(|letter: char| letter.is_ascii_digit());
     if name.is_empty() || !good || name.len() > LONGEST_NAME {
@@ -219,14 +219,14 @@ fn domain_name(name: &str) -> Result<String, Refusal> {
     Ok(name.to_owned())
 }
 
-fn in_range(number: i64, least: u32, most: u32) -> Result<u32, Refusal> {
+fn in_range(number: i64, least: u32, most: u32) -> Result<u32, TermProblem> {
     let fits = u32::try_from(number).ok().filter(|number| (least..=most).contains(number));
     let remedy = || format!("write a number from {least} to {most}");
     fits.ok_or_else(|| (format!("{number} is out of range"), remedy()))
 }
 
 /// Rejects operations that never lower a map that starts at the maximum, such as sums, unions or maxima.
-fn can_improve(operation: Operation, downward: bool) -> Result<Operation, Refusal> {
+fn can_improve(operation: Operation, downward: bool) -> Result<Operation, TermProblem> {
     if downward && !matches!(operation, Operation::Min | Operation::Set) {
         return Err(refusal(
             "the reducers min and intersect need lower values, and only \"min\" and \"set\" can lower a value",
@@ -236,7 +236,7 @@ fn can_improve(operation: Operation, downward: bool) -> Result<Operation, Refusa
     Ok(operation)
 }
 
-fn names_for(watch: WatchedEvent, words: &Words) -> Result<Vec<String>, Refusal> {
+fn names_for(watch: WatchedEvent, words: &Words) -> Result<Vec<String>, TermProblem> {
     if !watch.has_names() {
         let problem = format!("{} have no names", watch.word());
         return Err((
@@ -247,7 +247,7 @@ fn names_for(watch: WatchedEvent, words: &Words) -> Result<Vec<String>, Refusal>
     patterns(words)
 }
 
-fn patterns(words: &Words) -> Result<Vec<String>, Refusal> {
+fn patterns(words: &Words) -> Result<Vec<String>, TermProblem> {
     if words.0.is_empty() {
         return Err(refusal("is empty", "write at least one name; * stands for all"));
     }

@@ -59,13 +59,13 @@ impl Factor {
 
 /// Position of a value in the map.
 #[derive(Clone, Debug, Eq, PartialEq)]
-pub enum Key {
+pub enum KeyTerm {
     Site,
     Argument(u32),
     Number(u32),
 }
 
-impl fmt::Display for Key {
+impl fmt::Display for KeyTerm {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Site => out.write_str("site"),
@@ -81,7 +81,7 @@ fn argument(word: &str) -> Option<u32> {
 }
 
 /// Problem and remedy.
-pub(super) type Refusal = (String, String);
+pub(super) type TermProblem = (String, String);
 
 fn values_of(watch: WatchedEvent) -> &'static str {
     match watch {
@@ -95,7 +95,7 @@ fn values_of(watch: WatchedEvent) -> &'static str {
 }
 
 /// Parses a product such as `"arg0 * arg1"`.
-pub(super) fn value(text: &str, watch: WatchedEvent) -> Result<Vec<Factor>, Refusal> {
+pub(super) fn value(text: &str, watch: WatchedEvent) -> Result<Vec<Factor>, TermProblem> {
     let remedy = || format!("with watch = \"{}\" write {}", watch.word(), values_of(watch));
     let factor = |word: &str| match Factor::parse(word) {
         Some(factor) if factor.is_known_to(watch) => Ok(factor),
@@ -108,18 +108,18 @@ pub(super) fn value(text: &str, watch: WatchedEvent) -> Result<Vec<Factor>, Refu
 }
 
 /// Parses `"site"`, `"arg0"` or a number below `size`.
-pub(super) fn key(text: &str, watch: WatchedEvent, size: u32) -> Result<Key, Refusal> {
+pub(super) fn key(text: &str, watch: WatchedEvent, size: u32) -> Result<KeyTerm, TermProblem> {
     let has_arguments = matches!(watch, WatchedEvent::Calls | WatchedEvent::Returns);
     if text == "site" {
-        return Ok(Key::Site);
+        return Ok(KeyTerm::Site);
     }
     if let Some(index) = argument(text) {
-        let key = has_arguments.then_some(Key::Argument(index));
+        let key = has_arguments.then_some(KeyTerm::Argument(index));
         let problem = || format!("'{text}' means nothing when {} are watched", watch.word());
         return key.ok_or_else(|| (problem(), "write \"site\" or a number".into()));
     }
     match text.parse() {
-        Ok(number) if number < size => Ok(Key::Number(number)),
+        Ok(number) if number < size => Ok(KeyTerm::Number(number)),
         Ok(number) => Err((
             format!("{number} is not below the size of the map, {size}"),
             "write a smaller key or a larger size".into(),

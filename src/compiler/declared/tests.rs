@@ -2,7 +2,7 @@
 
 use super::*;
 
-fn read(text: &str) -> Result<Vec<Declaration>, Mistake> {
+fn read(text: &str) -> Result<Vec<Declaration>, DomainError> {
     parse(Path::new("d.toml"), text)
 }
 

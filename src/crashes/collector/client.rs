@@ -32,7 +32,7 @@ pub(super) const LONGEST_PAUSE: Duration = Duration::from_secs(24 * 3600);
 const SHOWN: usize = 200;
 const CRASHES: &str = "/crashmanager/rest/crashes/";
 
-type Answer = Result<Response<Body>, CollectorError>;
+type ClientResult = Result<Response<Body>, CollectorError>;
 
 /// A connection to one server.
 #[derive(Debug)]
@@ -167,14 +167,14 @@ impl Client {
         request.header(header::AUTHORIZATION, format!("Token {}", self.server.token.secret()))
     }
 
-    fn get(&self, url: &str, parameters: &[(&str, String)]) -> Answer {
+    fn get(&self, url: &str, parameters: &[(&str, String)]) -> ClientResult {
         let parameters = parameters.iter().map(|(name, value)| (*name, value.as_str()));
         let request = self.authorized(self.agent.get(url)).query_pairs(parameters);
         self.checked(url, request.call())
     }
 
     /// Turns an error answer into an error.
-    fn checked(&self, url: &str, answer: Result<Response<Body>, ureq::Error>) -> Answer {
+    fn checked(&self, url: &str, answer: Result<Response<Body>, ureq::Error>) -> ClientResult {
         let mut answer = answer.map_err(|error| failed(url, error))?;
         let status = answer.status();
         let url = url.to_owned();

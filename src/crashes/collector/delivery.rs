@@ -9,7 +9,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use super::client::{Client, LONGEST_PAUSE};
 use super::error::CollectorError;
 use super::known::{DeliveryVerdict, KnownBugs};
-use super::report::Report;
+use super::report::CrashReport;
 use super::spool::{SpoolClaim, SpoolItem, Tries};
 use crate::crash::{self, Output};
 
@@ -145,7 +145,7 @@ impl Delivery {
 /// Sends a report without a spool, with pauses between tries. Returns its number at the server.
 pub fn submit(
     client: &Client,
-    report: Report,
+    report: CrashReport,
     mut pause: impl FnMut(Duration, &CollectorError),
 ) -> Result<u64, CollectorError> {
     let item = SpoolItem::new(report);

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant, SystemTime};
 
 use miette::Diagnostic;
 
-use super::{Client, CollectorError, Counts, Delivery, Settings, Spool};
+use super::{Client, CollectorError, Delivery, Settings, Spool, SpoolCounts};
 use ffuzz_sys::remedy::Remedy;
 
 /// Time limit: a server that is unavailable for this long will not return while the user waits.
@@ -46,7 +46,7 @@ pub fn drain(
     folder: &Path,
     settings: &Settings,
     delayed: impl Fn(&str),
-) -> Result<Counts, DrainError> {
+) -> Result<SpoolCounts, DrainError> {
     if !folder.is_dir() {
         return Err(DrainError::NoSpool(folder.to_owned()));
     }

@@ -8,13 +8,13 @@ use std::collections::BTreeMap;
 const MAX_DEPTH: usize = 10;
 const DEFAULT: &str = "DEFAULT";
 
-pub type Values = BTreeMap<String, String>;
+pub type IniValues = BTreeMap<String, String>;
 
 /// Values of the two sections, and the names of the ignored ones.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub(super) struct IniFile {
-    pub(super) main: Values,
-    pub(super) metadata: Values,
+    pub(super) main: IniValues,
+    pub(super) metadata: IniValues,
     pub(super) ignored: Vec<String>,
 }
 
@@ -127,9 +127,9 @@ impl Sections {
     }
 
     fn finish(self) -> Result<IniFile, IniError> {
-        let section = |name: &str| -> Result<Values, IniError> {
+        let section = |name: &str| -> Result<IniValues, IniError> {
             // Defaults alone make no section.
-            let Some(own) = self.raw(name) else { return Ok(Values::new()) };
+            let Some(own) = self.raw(name) else { return Ok(IniValues::new()) };
             let mut raw = self.raw(DEFAULT).unwrap_or_default();
             raw.extend(own);
             let expand = |key: &String| Ok((key.clone(), expand(&raw, key, 0)?));
@@ -144,7 +144,7 @@ impl Sections {
         })
     }
 
-    fn raw(&self, name: &str) -> Option<Values> {
+    fn raw(&self, name: &str) -> Option<IniValues> {
         let section = self.all.iter().find(|section| section.name == name)?;
         let join = |lines: &[String]| lines.join("\n").trim_end().to_owned();
         Some(section.values.iter().map(|(key, lines)| (key.clone(), join(lines))).collect())
@@ -152,7 +152,7 @@ impl Sections {
 }
 
 /// The value of a key with `%(other)s` and `%%` replaced.
-fn expand(raw: &Values, key: &str, depth: usize) -> Result<String, IniError> {
+fn expand(raw: &IniValues, key: &str, depth: usize) -> Result<String, IniError> {
     let fault = |what| IniError::Value { key: key.to_owned(), what };
     if depth == MAX_DEPTH {
         return Err(fault("its values name each other in a circle"));
@@ -179,7 +179,7 @@ mod tests {
     use super::*;
     use serde_json::Value;
 
-    fn values(of: &Value) -> Values {
+    fn values(of: &Value) -> IniValues {
         serde_json::from_value(of.clone()).expect("a map of texts")
     }
 

@@ -11,7 +11,7 @@ use serde_json::Value;
 
 use super::client::Client;
 use super::error::CollectorError;
-use super::report::{Report, Testcase};
+use super::report::{CrashReport, Testcase};
 use super::signatures::{Directory, refresh_if_older, refreshed};
 use super::spool::SpoolClaim;
 use crate::crash::{self, CrashFacts};
@@ -86,7 +86,7 @@ impl KnownBugs {
     }
 
     #[must_use]
-    pub(super) fn judge(&self, report: &Report) -> DeliveryVerdict {
+    pub(super) fn judge(&self, report: &CrashReport) -> DeliveryVerdict {
         let Some(directory) = &self.directory else { return DeliveryVerdict::New };
         let info = crash::beyond::parse(&report.output, &report.program);
         let testcase = report.testcase.as_ref().and_then(Testcase::as_text);

@@ -8,9 +8,9 @@ use base64::prelude::BASE64_STANDARD;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-use super::ini::Values;
+use super::ini::IniValues;
 use super::settings::ServerAccount;
-use crate::crash::{Output, Program};
+use crate::crash::{Output, ProgramInfo};
 
 /// Key of the metadata that identifies a submission.
 pub(super) const ID: &str = "ffuzz_report";
@@ -20,16 +20,16 @@ const MAX_TEXT: usize = 1 << 20;
 
 /// All data about a crash.
 #[derive(Clone, Debug, Default, Deserialize, Serialize)]
-pub struct Report {
+pub struct CrashReport {
     /// Identity of the bug: two reports with the same key are the same.
     pub key: String,
-    pub program: Program,
+    pub program: ProgramInfo,
     pub output: Output,
     pub testcase: Option<Testcase>,
     /// Arguments of the target; `TESTFILE` stands for the input unless it is the last.
     pub args: Vec<String>,
     pub env: BTreeMap<String, String>,
-    pub metadata: Values,
+    pub metadata: IniValues,
 }
 
 /// The crashing input.
@@ -66,7 +66,7 @@ impl Testcase {
     }
 }
 
-impl Report {
+impl CrashReport {
     /// Form fields of the submission, with `sent` as the output.
     #[must_use]
     pub fn fields(
@@ -75,7 +75,7 @@ impl Report {
         server: &ServerAccount,
         sent: &Output,
     ) -> Vec<(&'static str, String)> {
-        let Program { product, product_version, platform, os } = &self.program;
+        let ProgramInfo { product, product_version, platform, os } = &self.program;
         let mut fields = vec![
             ("rawStdout", clean(&sent.stdout)),
             ("rawStderr", clean(&sent.stderr)),
@@ -176,11 +176,11 @@ mod tests {
         }
     }
 
-    fn report(input: &Value, testcase: Option<Testcase>) -> Report {
+    fn report(input: &Value, testcase: Option<Testcase>) -> CrashReport {
         let text = |key: &str| input[key].as_str().expect("text").to_owned();
-        Report {
+        CrashReport {
             key: String::new(),
-            program: Program {
+            program: ProgramInfo {
                 product: "Slices".into(),
                 product_version: "83038f74".into(),
                 platform: "x86-64".into(),
@@ -277,10 +277,10 @@ mod tests {
 
     #[test]
     fn a_report_survives_its_file() {
-        let mut report = Report { key: "k".into(), ..Report::default() };
+        let mut report = CrashReport { key: "k".into(), ..CrashReport::default() };
         report.testcase = Some(Testcase { bytes: vec![0, 255, 10], ..Testcase::default() });
         let text = serde_json::to_string(&report).expect("JSON");
-        let read: Report = serde_json::from_str(&text).expect("a report");
+        let read: CrashReport = serde_json::from_str(&text).expect("a report");
         assert_eq!(read.testcase.expect("its input").bytes, [0, 255, 10]);
     }
 }

@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use super::error::CollectorError;
-use super::ini::{IniFile, Values};
-use crate::crash::Program;
+use super::ini::{IniFile, IniValues};
+use crate::crash::ProgramInfo;
 use ffuzz_config::env::Environment;
 
 /// Suffix of a binary's configuration file.
@@ -62,7 +62,7 @@ pub struct ServerAccount {
 /// The machine's configuration file with the overrides of the command line.
 #[derive(Clone)]
 pub struct Settings {
-    main: Values,
+    main: IniValues,
     /// Warnings for the user, one line each.
     pub warnings: Vec<String>,
 }
@@ -76,7 +76,7 @@ impl fmt::Debug for Settings {
 
 impl Settings {
     /// Reads the file named by `FM_CONFIG_PATH`, else `~/.fuzzmanagerconf`, if it exists; `given` takes precedence.
-    pub fn read(env: &Environment, given: Values) -> Result<Self, CollectorError> {
+    pub fn read(env: &Environment, given: IniValues) -> Result<Self, CollectorError> {
         let named = env.get("FM_CONFIG_PATH").map(PathBuf::from);
         let home = || Some(PathBuf::from(env.get("HOME")?).join(SUFFIX));
         let mut file = IniFile::default();
@@ -171,15 +171,15 @@ impl Settings {
 /// A report's data about the program, in addition to the crash.
 #[derive(Clone, Debug, Default)]
 pub struct Target {
-    pub program: Program,
-    pub metadata: Values,
+    pub program: ProgramInfo,
+    pub metadata: IniValues,
     /// Warnings for the user, one line each.
     pub warnings: Vec<String>,
 }
 
 impl Target {
     /// Reads `BINARY.fuzzmanagerconf`, if it exists; `given` takes precedence.
-    pub fn read(binary: Option<&Path>, given: Values) -> Result<Self, CollectorError> {
+    pub fn read(binary: Option<&Path>, given: IniValues) -> Result<Self, CollectorError> {
         let file = match binary.map(beside).filter(|path| path.exists()) {
             Some(path) => read(&path)?,
             None => IniFile::default(),
@@ -188,7 +188,7 @@ impl Target {
         let mut main = file.main;
         main.extend(given);
         let need = |key| main.get(key).cloned().ok_or(CollectorError::Missing { key });
-        let program = Program {
+        let program = ProgramInfo {
             product: need("product")?.to_lowercase(),
             product_version: main.get("product_version").cloned().unwrap_or_default(),
             platform: need("platform")?.to_lowercase(),
@@ -221,7 +221,7 @@ mod tests {
 
     use super::*;
 
-    fn values(pairs: &[(&str, &str)]) -> Values {
+    fn values(pairs: &[(&str, &str)]) -> IniValues {
         pairs.iter().map(|(key, value)| ((*key).into(), (*value).into())).collect()
     }
 
@@ -248,7 +248,7 @@ mod tests {
         let folder = tempfile::tempdir().expect("folder");
         fs::write(folder.path().join(SUFFIX), "[Main]\nclientid = c\n").expect("file");
         let env = Environment::from_pairs(&[("HOME", folder.path().to_str().expect("UTF-8"))]);
-        assert_eq!(Settings::read(&env, Values::new()).expect("good").client(), "c");
+        assert_eq!(Settings::read(&env, IniValues::new()).expect("good").client(), "c");
     }
 
     #[test]
@@ -261,7 +261,7 @@ mod tests {
         assert_eq!(error(&pairs).remedy(), "set serverproto to http or https");
         let pairs = [("serverhost", "h"), ("tool", "t")];
         assert!(error(&pairs).remedy().contains("serverauthtokenfile"));
-        let error = Target::read(None, Values::new()).expect_err("nothing given");
+        let error = Target::read(None, IniValues::new()).expect_err("nothing given");
         assert_eq!(error.to_string(), "product is not set");
     }
 
@@ -293,7 +293,7 @@ mod tests {
         let text = "[Main]\nproduct = Slices\nplatform = x86-64\nos = Linux\n[Metadata]\nk = v\n";
         fs::write(beside(&binary), text).expect("file");
         let target = Target::read(Some(&binary), values(&[("os", "B2G")])).expect("complete");
-        let Program { product, product_version, os, .. } = &target.program;
+        let ProgramInfo { product, product_version, os, .. } = &target.program;
         assert_eq!(
             (product.as_str(), product_version.as_str(), os.as_str()),
             ("slices", "", "b2g")

@@ -15,7 +15,7 @@ use sha1::{Digest, Sha1};
 
 use super::error::CollectorError;
 use super::files;
-use super::report::Report;
+use super::report::CrashReport;
 use ffuzz_sys::file::Locked;
 
 /// Empty file whose modification time is the creation time of the spool.
@@ -35,7 +35,7 @@ pub enum Added {
 }
 
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq, Serialize)]
-pub struct Counts {
+pub struct SpoolCounts {
     pub waiting: usize,
     pub sent: usize,
     /// Left out because the server has enough examples of the bug.
@@ -47,12 +47,12 @@ pub struct Counts {
 #[derive(Debug, Deserialize, Serialize)]
 pub(super) struct SpoolItem {
     pub(super) id: String,
-    pub(super) report: Report,
+    pub(super) report: CrashReport,
 }
 
 impl SpoolItem {
     #[must_use]
-    pub(super) fn new(report: Report) -> Self {
+    pub(super) fn new(report: CrashReport) -> Self {
         let client = nix::unistd::gethostname().unwrap_or_default();
         let parts = format!("{} {client:?} {} {}", report.key, std::process::id(), nanoseconds());
         Self { id: hex_sha1(parts.as_bytes()), report }
@@ -111,7 +111,7 @@ impl Spool {
     }
 
     /// Adds a report, unless one with its key is known.
-    pub fn add(&self, report: &Report) -> Result<Added, CollectorError> {
+    pub fn add(&self, report: &CrashReport) -> Result<Added, CollectorError> {
         let name = name_of(&report.key);
         if self.is_done(&name) {
             return Ok(Added::Known);
@@ -127,7 +127,7 @@ impl Spool {
     }
 
     /// Replaces the waiting report with the same key, if there was no try to send it.
-    pub fn improve(&self, report: &Report) -> Result<(), CollectorError> {
+    pub fn improve(&self, report: &CrashReport) -> Result<(), CollectorError> {
         let name = name_of(&report.key);
         let path = self.waiting(&name);
         if self.is_done(&name) || self.tries(&name).exists() {
@@ -148,9 +148,9 @@ impl Spool {
         Ok(lock.map(|lock| SpoolClaim { spool: self.clone(), _lock: lock }))
     }
 
-    pub fn counts(&self) -> Result<Counts, CollectorError> {
+    pub fn counts(&self) -> Result<SpoolCounts, CollectorError> {
         let count = |part, ending| Ok(names(&self.folder.join(part), ending)?.len());
-        Ok(Counts {
+        Ok(SpoolCounts {
             waiting: count("waiting", ".json")?,
             sent: count("sent", ".json")?,
             known: count("known", ".json")?,
@@ -359,12 +359,12 @@ fn names(folder: &Path, ending: &str) -> Result<Vec<String>, CollectorError> {
 mod tests {
     use super::*;
 
-    fn report(key: &str) -> Report {
-        Report { key: key.to_owned(), ..Report::default() }
+    fn report(key: &str) -> CrashReport {
+        CrashReport { key: key.to_owned(), ..CrashReport::default() }
     }
 
-    fn counts(waiting: usize, sent: usize, refused: usize) -> Counts {
-        Counts { waiting, sent, known: 0, refused }
+    fn counts(waiting: usize, sent: usize, refused: usize) -> SpoolCounts {
+        SpoolCounts { waiting, sent, known: 0, refused }
     }
 
     #[test]
@@ -393,7 +393,7 @@ mod tests {
     fn a_report_that_was_not_tried_yet_can_be_improved() {
         let folder = tempfile::tempdir().expect("folder");
         let spool = Spool::open(folder.path()).expect("spool");
-        let better = Report { args: vec!["x".into()], ..report("a") };
+        let better = CrashReport { args: vec!["x".into()], ..report("a") };
         spool.improve(&better).expect("nothing to do");
         assert_eq!(spool.counts().expect("folder"), counts(0, 0, 0));
         spool.add(&report("a")).expect("room");

@@ -12,7 +12,7 @@ use super::client::Client;
 use super::delivery::Delivery;
 use super::error::CollectorError;
 use super::settings::Settings;
-use super::spool::{Counts, Spool};
+use super::spool::{Spool, SpoolCounts};
 use ffuzz_sys::remedy::Remedy;
 
 /// Interval of the checks for reports of other processes and for the end of a wait.
@@ -22,7 +22,7 @@ const INTERVAL: Duration = Duration::from_millis(500);
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct DeliveryStatus {
     #[serde(flatten)]
-    pub counts: Counts,
+    pub counts: SpoolCounts,
     /// Cause and remedy of the problem that delays reports.
     pub error: Option<(String, String)>,
 }

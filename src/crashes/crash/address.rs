@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 use super::lines::{Lazy, capture, found, hex, regex, trim};
 
-type Registers = BTreeMap<String, u64>;
+type RegisterValues = BTreeMap<String, u64>;
 
 /// Beginning of a memory operand; the rest is ignored.
 static SIMPLE: Lazy = Lazy::new(|| regex(r"^\*?(-?0x[0-9a-f]+)?\(%([a-z0-9]+)\)"));
@@ -27,12 +27,12 @@ const X86: &str =
 pub(super) struct Unreadable;
 
 /// Computes the address. None if the instruction accesses no memory whose address the registers give.
-pub(super) fn of(instruction: &str, registers: &Registers) -> Result<Option<u64>, Unreadable> {
+pub(super) fn of(instruction: &str, registers: &RegisterValues) -> Result<Option<u64>, Unreadable> {
     AddressReader { registers }.address(trim(instruction))
 }
 
 struct AddressReader<'a> {
-    registers: &'a Registers,
+    registers: &'a RegisterValues,
 }
 
 impl AddressReader<'_> {

@@ -19,7 +19,7 @@ pub struct Output {
 
 /// The program, in the terms of a signature's `products`, `platforms`, `operatingSystems`.
 #[derive(Clone, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
-pub struct Program {
+pub struct ProgramInfo {
     pub product: String,
     pub product_version: String,
     pub platform: String,

@@ -28,7 +28,7 @@ mod valgrind;
 pub use beyond::{for_server, to_send};
 pub use hash::StableHasher;
 pub use identity::{Identity, is_of_system};
-pub use info::{CrashInfo, CrashMessage, MessageSource, Output, Program, ReportKind, text};
+pub use info::{CrashInfo, CrashMessage, MessageSource, Output, ProgramInfo, ReportKind, text};
 pub use names::{canonical, is_machinery};
 pub use signature::{
     CollectedSignature, CrashFacts, Signature, SignatureError, SignatureOptions, Signatures,
@@ -37,7 +37,7 @@ pub use signature::{
 /// The reference parser's result. If it fails, `CrashInfo::refused` holds the reason, and the frames are those found
 /// until then.
 #[must_use]
-pub fn parse(output: &Output, _program: &Program) -> CrashInfo {
+pub fn parse(output: &Output, _program: &ProgramInfo) -> CrashInfo {
     let stderr = lines::lines(&output.stderr);
     let crash_data = lines::lines(&output.crash_data);
     let report = if crash_data.is_empty() { &stderr } else { &crash_data };

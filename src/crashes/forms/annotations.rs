@@ -2,19 +2,19 @@
 
 use std::path::Path;
 
-use super::Finding;
+use super::HarnessBug;
 
 /// Maximum number of annotations of one kind that GitHub shows per step.
 const MOST: usize = 10;
 
 /// Error annotations for the new bugs, at most `MOST`.
 #[must_use]
-pub fn annotations(findings: &[Finding<'_>], root: &Path) -> String {
+pub fn annotations(findings: &[HarnessBug<'_>], root: &Path) -> String {
     let new = findings.iter().filter(|finding| finding.is_new());
     new.take(MOST).map(|finding| line(finding, root)).collect()
 }
 
-fn line(finding: &Finding<'_>, root: &Path) -> String {
+fn line(finding: &HarnessBug<'_>, root: &Path) -> String {
     let (file, line) = super::place(finding.bug, finding.program);
     let file = property(&super::shown_file(file, root));
     let title = property(&format!("ffuzz: {}", finding.bug.class));

@@ -4,12 +4,12 @@ use std::path::Path;
 
 use serde_json::json;
 
-use super::{Finding, sarif};
+use super::{HarnessBug, sarif};
 
 /// Report of all bugs. The fingerprint omits the line, which moves with edits.
 #[must_use]
-pub fn code_quality(findings: &[Finding<'_>], root: &Path) -> String {
-    let entry = |finding: &Finding<'_>| {
+pub fn code_quality(findings: &[HarnessBug<'_>], root: &Path) -> String {
+    let entry = |finding: &HarnessBug<'_>| {
         let bug = finding.bug;
         let (file, line) = super::place(bug, finding.program);
         let rule = sarif::rule(bug);

@@ -2,12 +2,12 @@
 
 use std::path::Path;
 
-use super::{Finding, Novelty, Suite, SuiteOutcome};
-use crate::triage::report::Bug;
+use super::{BugNovelty, HarnessBug, Suite, SuiteOutcome};
+use crate::triage::report::TriagedBug;
 
 /// Calls `shown` with three suites: one with a new and a known bug, one that does not run, one that was skipped.
 pub(super) fn with<T>(shown: impl FnOnce(&[Suite<'_>]) -> T) -> T {
-    let new = Bug {
+    let new = TriagedBug {
         id: "overflow-f-00ff".into(),
         title: "100% <bad> & \"x\"\n[@ f]".into(),
         class: "heap-buffer-overflow WRITE 4".into(),
@@ -15,22 +15,22 @@ pub(super) fn with<T>(shown: impl FnOnce(&[Suite<'_>]) -> T) -> T {
         stack_hash: "00ff".into(),
         frames: ["f", "```main", "LLVMFuzzerTestOneInput", "driver"].map(Into::into).into(),
         minimized_size: Some(4),
-        ..Bug::default()
+        ..TriagedBug::default()
     };
-    let known = Bug {
+    let known = TriagedBug {
         id: "abort-1".into(),
         title: "\u{1b}[m".into(),
         class: "ABRT".into(),
-        ..Bug::default()
+        ..TriagedBug::default()
     };
-    let finding = |bug, novelty| Finding {
+    let finding = |bug, novelty| HarnessBug {
         bug,
         harness: "parse",
         program: "/bin/parse",
         output: Path::new("/o/parse"),
         novelty: Some(novelty),
     };
-    let findings = vec![finding(&new, Novelty::New), finding(&known, Novelty::Known)];
+    let findings = vec![finding(&new, BugNovelty::New), finding(&known, BugNovelty::Known)];
     let suite = |harness, outcome, findings| Suite {
         harness,
         outcome,

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 use std::path::Path;
 
-use super::{Finding, Suite, SuiteOutcome};
+use super::{HarnessBug, Suite, SuiteOutcome};
 
 /// Report with a suite for each harness, with one case for its corpus and one per bug. A new bug is a failure, a known
 /// one is skipped.
@@ -47,7 +47,7 @@ pub fn junit(suites: &[Suite<'_>], root: &Path) -> String {
     text + "</testsuites>\n"
 }
 
-fn case(text: &mut String, finding: &Finding<'_>, root: &Path) {
+fn case(text: &mut String, finding: &HarnessBug<'_>, root: &Path) {
     let (bug, harness) = (finding.bug, escaped(finding.harness));
     let (file, line) = super::place(bug, finding.program);
     let file = escaped(&super::shown_file(file, root));

@@ -10,7 +10,7 @@ mod summary;
 use std::path::{Component, Path, PathBuf};
 
 use crate::triage::FOLDER;
-use crate::triage::report::{Bug, TriageReport};
+use crate::triage::report::{TriageReport, TriagedBug};
 
 pub use annotations::annotations;
 pub use code_quality::code_quality;
@@ -25,13 +25,13 @@ const HARNESS: &str = "LLVMFuzzerTestOneInput";
 
 /// Novelty of a bug.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub enum Novelty {
+pub enum BugNovelty {
     New,
     /// In the list of known bugs, or found by an earlier run.
     Known,
 }
 
-impl Novelty {
+impl BugNovelty {
     fn in_sarif(self) -> &'static str {
         match self {
             Self::New => "new",
@@ -42,8 +42,8 @@ impl Novelty {
 
 /// A bug of a harness.
 #[derive(Clone, Copy, Debug)]
-pub struct Finding<'a> {
-    pub bug: &'a Bug,
+pub struct HarnessBug<'a> {
+    pub bug: &'a TriagedBug,
     /// Name of the harness.
     pub harness: &'a str,
     /// File of the harness.
@@ -51,10 +51,10 @@ pub struct Finding<'a> {
     /// Output folder, which contains the triage folder.
     pub output: &'a Path,
     /// None if it does not matter.
-    pub novelty: Option<Novelty>,
+    pub novelty: Option<BugNovelty>,
 }
 
-impl Finding<'_> {
+impl HarnessBug<'_> {
     /// Folder of the bug: its input, its report, `reproduce.sh`.
     #[must_use]
     pub fn folder(&self) -> PathBuf {
@@ -62,7 +62,7 @@ impl Finding<'_> {
     }
 
     fn is_new(&self) -> bool {
-        self.novelty == Some(Novelty::New)
+        self.novelty == Some(BugNovelty::New)
     }
 }
 
@@ -71,7 +71,7 @@ impl Finding<'_> {
 pub struct Suite<'a> {
     pub harness: &'a str,
     pub outcome: SuiteOutcome<'a>,
-    pub findings: Vec<Finding<'a>>,
+    pub findings: Vec<HarnessBug<'a>>,
     pub seconds: f64,
     pub execs: u64,
     /// Number of inputs in the corpus before the search, and of those found by it.
@@ -94,9 +94,9 @@ pub enum SuiteOutcome<'a> {
 
 /// Bugs of one report, without their novelty.
 #[must_use]
-pub fn of_report<'a>(report: &'a TriageReport, output: &'a Path) -> Vec<Finding<'a>> {
+pub fn of_report<'a>(report: &'a TriageReport, output: &'a Path) -> Vec<HarnessBug<'a>> {
     let program = report.command.first().map_or("target", String::as_str);
-    let finding = |bug| Finding { bug, harness: "", program, output, novelty: None };
+    let finding = |bug| HarnessBug { bug, harness: "", program, output, novelty: None };
     report.bugs.iter().map(finding).collect()
 }
 
@@ -109,14 +109,14 @@ pub fn source_root() -> PathBuf {
 }
 
 /// File and line of a bug; the program if the place is unknown, because services refuse a result without one.
-fn place<'a>(bug: &'a Bug, program: &'a str) -> (&'a str, u32) {
+fn place<'a>(bug: &'a TriagedBug, program: &'a str) -> (&'a str, u32) {
     let place = bug.place.as_deref().and_then(|place| place.rsplit_once(':'));
     let place = place.and_then(|(file, line)| Some((file, line.parse::<u32>().ok()?)));
     place.filter(|(_, line)| *line > 0).unwrap_or((program, 1))
 }
 
 /// Frames of a bug down to the harness, whose callers are the same for all.
-fn own_frames(bug: &Bug) -> &[String] {
+fn own_frames(bug: &TriagedBug) -> &[String] {
     let is_harness = |frame: &String| frame.starts_with(HARNESS);
     let end = bug.frames.iter().position(is_harness).map_or(bug.frames.len(), |last| last + 1);
     &bug.frames[..end]

@@ -4,8 +4,8 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 
-use super::Finding;
-use crate::triage::report::Bug;
+use super::HarnessBug;
+use crate::triage::report::TriagedBug;
 use ffuzz_sys::file;
 
 const SCHEMA: &str = "https://json.schemastore.org/sarif-2.1.0.json";
@@ -69,7 +69,7 @@ const OTHER: (&str, &str) = ("The program ends abnormally on the input.", "5.5")
 
 /// The whole file. The place of a bug is that of the first function of the program, relative to the root of the source.
 #[must_use]
-pub fn sarif(findings: &[Finding<'_>], root: &Path) -> String {
+pub fn sarif(findings: &[HarnessBug<'_>], root: &Path) -> String {
     let mut rules: Vec<&str> = findings.iter().map(|finding| rule(finding.bug)).collect();
     rules.sort_unstable();
     rules.dedup();
@@ -97,7 +97,7 @@ pub fn sarif(findings: &[Finding<'_>], root: &Path) -> String {
 }
 
 /// Kind of fault: the class without numbers.
-pub(super) fn rule(bug: &Bug) -> &str {
+pub(super) fn rule(bug: &TriagedBug) -> &str {
     let words = bug.class.trim_end_matches(|c: char| c.is_ascii_digit() || c == ' ');
     if words.is_empty() { "crash" } else { words }
 }
@@ -128,8 +128,8 @@ fn described(id: &str) -> Value {
 
 /// Result for one bug; one without a source place is shown at the program, because services refuse a result without
 /// one.
-fn result(finding: &Finding<'_>, root: &Path) -> Value {
-    let Finding { bug, program, .. } = finding;
+fn result(finding: &HarnessBug<'_>, root: &Path) -> Value {
+    let HarnessBug { bug, program, .. } = finding;
     let mut result = json!({
         "ruleId": rule(bug),
         "level": "error",
@@ -157,7 +157,7 @@ fn result(finding: &Finding<'_>, root: &Path) -> Value {
     result
 }
 
-fn location(bug: &Bug, program: &str, root: &Path) -> Value {
+fn location(bug: &TriagedBug, program: &str, root: &Path) -> Value {
     let (file, line) = super::place(bug, program);
     let below = super::below(Path::new(file), root);
     let end = below.as_ref().and_then(|path| width(&root.join(path), line)).unwrap_or(0) + 1;
@@ -199,14 +199,14 @@ mod tests {
 
     #[test]
     fn a_bug_is_a_result_at_its_place() {
-        let bug = |class: &str, place: Option<&str>| Bug {
+        let bug = |class: &str, place: Option<&str>| TriagedBug {
             id: "id".into(),
             class: class.into(),
             title: "heap-buffer-overflow [@ f]".into(),
             place: place.map(Into::into),
             stack_hash: "00ff".into(),
             frames: vec!["f".into()],
-            ..Bug::default()
+            ..TriagedBug::default()
         };
         let root = tempfile::tempdir().unwrap();
         std::fs::create_dir(root.path().join("a b")).unwrap();

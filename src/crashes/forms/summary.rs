@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 use std::path::Path;
 
-use super::{Finding, Suite, SuiteOutcome};
+use super::{HarnessBug, Suite, SuiteOutcome};
 
 /// Maximum number of bugs shown with their stacks; a GitHub page has at most 1 MiB.
 const MOST_BUGS: usize = 30;
@@ -15,8 +15,8 @@ const LONGEST: usize = 200;
 /// list.
 #[must_use]
 pub fn summary(suites: &[Suite<'_>], notes: &[String], root: &Path) -> String {
-    let findings: Vec<&Finding<'_>> = suites.iter().flat_map(|suite| &suite.findings).collect();
-    let (new, known): (Vec<&Finding<'_>>, Vec<_>) =
+    let findings: Vec<&HarnessBug<'_>> = suites.iter().flat_map(|suite| &suite.findings).collect();
+    let (new, known): (Vec<&HarnessBug<'_>>, Vec<_>) =
         findings.into_iter().partition(|finding| finding.is_new());
     let failed =
         suites.iter().filter(|suite| matches!(suite.outcome, SuiteOutcome::Failed(_))).count();
@@ -86,7 +86,7 @@ fn row(text: &mut String, suite: &Suite<'_>) {
     };
 }
 
-fn bug(text: &mut String, finding: &Finding<'_>, root: &Path) {
+fn bug(text: &mut String, finding: &HarnessBug<'_>, root: &Path) {
     let (file, line) = super::place(finding.bug, finding.program);
     let (bug, file) = (finding.bug, super::shown_file(file, root));
     let _ = write!(

@@ -7,11 +7,11 @@ use std::time::Duration;
 
 use super::paths::from_text;
 use super::records::{DomainRecord, Records};
-use super::report::Bug;
+use super::report::TriagedBug;
 use super::write::{INPUT, MINIMIZED};
 use crate::collector::{
-    CollectorError, DeliveryStatus, DeliveryWorker, Report, Settings, Spool, Target, Testcase,
-    Values,
+    CollectorError, CrashReport, DeliveryStatus, DeliveryWorker, IniValues, Settings, Spool,
+    Target, Testcase,
 };
 use crate::crash::{self, Output};
 
@@ -45,7 +45,7 @@ pub struct BugDelivery {
     /// Arguments of the target, in FuzzManager's form.
     args: Vec<String>,
     /// Environment variables set for the target.
-    env: Values,
+    env: IniValues,
 }
 
 impl BugDelivery {
@@ -55,7 +55,7 @@ impl BugDelivery {
         settings: &Settings,
         target: Target,
         args: Vec<String>,
-        env: Values,
+        env: IniValues,
     ) -> Result<Self, CollectorError> {
         let folder = spool(folder);
         let spool = Spool::open(&folder)?;
@@ -64,14 +64,14 @@ impl BugDelivery {
     }
 
     /// Queues the report of a bug.
-    pub(super) fn take(&self, report: &Report) -> Result<(), CollectorError> {
+    pub(super) fn take(&self, report: &CrashReport) -> Result<(), CollectorError> {
         self.spool.add(report)?;
         self.wake();
         Ok(())
     }
 
     /// Replaces the waiting report of a bug by a better one, unless it was sent.
-    pub(super) fn improve(&self, report: &Report) -> Result<(), CollectorError> {
+    pub(super) fn improve(&self, report: &CrashReport) -> Result<(), CollectorError> {
         self.spool.improve(report)
     }
 
@@ -98,14 +98,14 @@ impl BugDelivery {
         Ok(())
     }
 
-    fn report_of_record(&self, record: DomainRecord) -> Report {
+    fn report_of_record(&self, record: DomainRecord) -> CrashReport {
         let DomainRecord { line, domain, place, value, input, data } = record;
         let mut metadata = self.metadata();
         metadata.insert("domain".into(), domain);
         metadata.insert("place".into(), place);
         metadata.insert("value".into(), value.to_string());
         let extension = Testcase::extension_of(&input);
-        Report {
+        CrashReport {
             key: line.clone(),
             program: self.target.program.clone(),
             output: Output { stderr: line + "\n", ..Output::default() },
@@ -116,7 +116,7 @@ impl BugDelivery {
         }
     }
 
-    fn metadata(&self) -> Values {
+    fn metadata(&self) -> IniValues {
         let mut metadata = self.target.metadata.clone();
         metadata.insert("fuzzer".into(), format!("ffuzz {}", env!("CARGO_PKG_VERSION")));
         metadata
@@ -128,7 +128,11 @@ impl BugDelivery {
     }
 
     /// Report of a bug whose folder is complete.
-    pub(super) fn report(&self, bug: &Bug, folder: &Path) -> Result<Report, CollectorError> {
+    pub(super) fn report(
+        &self,
+        bug: &TriagedBug,
+        folder: &Path,
+    ) -> Result<CrashReport, CollectorError> {
         let text = |name: &str| {
             let bytes = fs::read(folder.join(name)).unwrap_or_default();
             crash::text(&bytes)
@@ -157,7 +161,7 @@ impl BugDelivery {
         // AFL's names contain parent, time, executions and mutation.
         let file = input_file.file_name().unwrap_or_default();
         metadata.insert("file".into(), file.to_string_lossy().into_owned());
-        Ok(Report {
+        Ok(CrashReport {
             key: bug.id.clone(),
             program: self.target.program.clone(),
             output: Output {

@@ -17,7 +17,7 @@ use ffuzz_sys::file::Locked;
 use ffuzz_sys::process::leave_background;
 use ffuzz_sys::remedy::Remedy;
 use ffuzz_sys::stdio;
-use ffuzz_sys::watch::Watch;
+use ffuzz_sys::watch::FolderWatch;
 
 /// Interval of full listings: some file systems do not notify of changes.
 const RELIST: Duration = Duration::from_secs(5);
@@ -187,7 +187,7 @@ fn follow_folders(
     records: &mut Records,
     is_done: impl Fn() -> bool,
 ) -> CampaignMessage {
-    let watch = Watch::new();
+    let watch = FolderWatch::new();
     let mut watched: Vec<PathBuf> = Vec::new();
     loop {
         // Watches before listing, so that nothing is missed in between.
@@ -208,7 +208,7 @@ fn follow_folders(
         if let Some(trouble) = work.delivery_trouble() {
             scan.warn_once(trouble);
         }
-        let message = match wait_for_message(watch.as_ref().map(Watch::fd), RELIST) {
+        let message = match wait_for_message(watch.as_ref().map(FolderWatch::fd), RELIST) {
             CampaignMessage::None => wait_for_message(None, BURST),
             message => message,
         };

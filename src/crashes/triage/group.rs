@@ -6,7 +6,7 @@ use std::path::Path;
 use super::debugger::signal_name;
 use super::frames::CodeAddress;
 use super::hang;
-use super::report::{Bug, hex};
+use super::report::{TriagedBug, hex};
 use super::seen::Seen;
 use crate::crash::{Identity, SignatureOptions, beyond, is_machinery, is_of_system};
 
@@ -26,8 +26,8 @@ pub(super) struct Groups {
 impl Groups {
     /// Bugs of an earlier report.
     #[must_use]
-    pub(super) fn of(bugs: &[Bug]) -> Self {
-        let hash = |bug: &Bug| u64::from_str_radix(&bug.stack_hash, 16).unwrap_or_default();
+    pub(super) fn of(bugs: &[TriagedBug]) -> Self {
+        let hash = |bug: &TriagedBug| u64::from_str_radix(&bug.stack_hash, 16).unwrap_or_default();
         Self { known: bugs.iter().map(|bug| (bug.id.clone(), hash(bug))).collect() }
     }
 
@@ -39,13 +39,13 @@ impl Groups {
     }
 
     /// New bug for a crash.
-    pub(super) fn describe(&self, seen: &Seen) -> Bug {
+    pub(super) fn describe(&self, seen: &Seen) -> TriagedBug {
         let (info, identity) = (&seen.info, identity(seen));
         let signature = beyond::signature(info, SignatureOptions::default());
         let json = signature.as_ref().map(crate::crash::Signature::to_json);
         let mut stacks = stacks(seen);
         let class = class(seen);
-        Bug {
+        TriagedBug {
             id: self.name(&identity),
             title: title(seen, &class),
             class,
@@ -60,12 +60,12 @@ impl Groups {
             frames: stacks.remove(0),
             other_stacks: stacks,
             address: info.address.map(|address| format!("{address:#x}")),
-            ..Bug::default()
+            ..TriagedBug::default()
         }
     }
 
     /// Adds a bug, to which crashes can belong from now on.
-    pub(super) fn add(&mut self, bug: &Bug) {
+    pub(super) fn add(&mut self, bug: &TriagedBug) {
         self.known.extend(Self::of(std::slice::from_ref(bug)).known);
     }
 

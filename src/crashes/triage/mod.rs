@@ -39,7 +39,7 @@ pub use group::IDENTITY;
 pub use plan::{PlanOptions, TriagePlan};
 pub use pointers::pointers;
 pub use records::{RecordThreshold, Records};
-pub use rerun::{Debugging, Examined, Rerun, Tools};
+pub use rerun::{Debugging, Examined, Rerun, RerunTools};
 pub use seen::{Build, Seen};
 pub use symbols::{Symbolizer, clang_version, program};
 pub use work::{TriageWork, WorkOptions, WorkProgress};

@@ -9,11 +9,11 @@ use std::time::Duration;
 
 use super::report::{self, TriageReport};
 use super::{
-    BugDelivery, Cores, Debugging, FOLDER, IDENTITY, Rerun, Symbolizer, Tools, TriageError,
+    BugDelivery, Cores, Debugging, FOLDER, IDENTITY, Rerun, RerunTools, Symbolizer, TriageError,
     TriageWork, WorkOptions, clang_version, program,
 };
-use crate::collector::{Settings, Target, Values, beside};
-use crate::crash::{Output, Program, StableHasher};
+use crate::collector::{IniValues, Settings, Target, beside};
+use crate::crash::{Output, ProgramInfo, StableHasher};
 use ffuzz_config::env::Environment;
 use ffuzz_config::options::{CustomOptions, TargetOptions};
 use ffuzz_config::sanitizers::{ReportStyle, SANITIZER_VARIABLES, report_environment};
@@ -51,7 +51,7 @@ pub struct PlanOptions {
     /// Extension of the input's file.
     pub extension: Option<String>,
     /// Settings that override the user's files about the crash server; None: no delivery.
-    pub server: Option<Values>,
+    pub server: Option<IniValues>,
 }
 
 /// Everything that is known before the first run.
@@ -60,9 +60,9 @@ pub struct TriagePlan {
     target: TargetOptions,
     sanitizer: Option<TargetOptions>,
     mutators: CustomOptions,
-    tools: Arc<Tools>,
+    tools: Arc<RerunTools>,
     extension: Option<String>,
-    server: Option<Values>,
+    server: Option<IniValues>,
 }
 
 impl TriagePlan {
@@ -114,14 +114,14 @@ impl TriagePlan {
 
     fn delivery(
         &self,
-        server: Values,
+        server: IniValues,
         environment: &Environment,
         warn: impl Fn(&str),
     ) -> Result<BugDelivery, TriageError> {
         let settings = Settings::read(environment, server)?;
         let binary = Path::new(&self.target.command[0]);
         let target = match beside(binary).exists() {
-            true => Target::read(Some(binary), Values::new()),
+            true => Target::read(Some(binary), IniValues::new()),
             false => Target::read(None, values_of(&self.options.program)),
         }?;
         settings.warnings.iter().chain(&target.warnings).for_each(|warning| warn(warning));
@@ -221,7 +221,7 @@ fn tools(
     timeout: Duration,
     hangs: bool,
     environment: &Environment,
-) -> Result<Tools, TriageError> {
+) -> Result<RerunTools, TriageError> {
     let search = target.search_path.as_deref();
     let given = environment.get("ASAN_SYMBOLIZER_PATH");
     let patience = (timeout * 10).clamp(LEAST_PATIENCE, MOST_PATIENCE);
@@ -230,7 +230,7 @@ fn tools(
     let symbolizer = Symbolizer::find(given, search, version, patience);
     let reports = |style| report_environment(&target.extra_env, style);
     let gdb = program(&["gdb"], search);
-    Ok(Tools {
+    Ok(RerunTools {
         raw: reports(ReportStyle::Raw),
         readable: reports(ReportStyle::Readable(
             symbolizer.as_ref().and_then(Symbolizer::for_sanitizers),
@@ -292,8 +292,8 @@ fn debugging(environment: &Environment, has_gdb: bool) -> Result<Debugging, Tria
     Ok(Debugging::Core(Cores::find()?))
 }
 
-fn values_of(program: &Program) -> Values {
-    let Program { product, product_version, platform, os } = program;
+fn values_of(program: &ProgramInfo) -> IniValues {
+    let ProgramInfo { product, product_version, platform, os } = program;
     let all = [
         ("product", product),
         ("product_version", product_version),
@@ -310,14 +310,14 @@ fn for_program(target: &TargetOptions, binary: &OsStr) -> Result<TargetOptions, 
 }
 
 /// Description of the target for signatures.
-fn description(target: &TargetOptions) -> Program {
+fn description(target: &TargetOptions) -> ProgramInfo {
     let name = Path::new(&target.command[0]).file_name().unwrap_or_default();
     let platform = match std::env::consts::ARCH {
         "x86_64" => "x86-64",
         "aarch64" => "arm64",
         other => other,
     };
-    Program {
+    ProgramInfo {
         product: name.to_string_lossy().to_lowercase(),
         product_version: String::new(),
         platform: platform.to_owned(),

@@ -4,7 +4,7 @@
 use std::ffi::OsString;
 use std::path::Path;
 
-use super::report::{Bug, TriageReport};
+use super::report::{TriageReport, TriagedBug};
 use super::{FOLDER, write};
 use ffuzz_disk::output::setup::shell_line;
 use ffuzz_event::{Finds, Pointer};
@@ -50,7 +50,7 @@ pub fn pointers(
     found
 }
 
-fn of_bug(folder: &Path, bug: &Bug) -> [Pointer; 3] {
+fn of_bug(folder: &Path, bug: &TriagedBug) -> [Pointer; 3] {
     let small = bug.minimized_size.filter(|_| folder.join(write::MINIMIZED).exists());
     let (name, size) = match small {
         Some(size) if size < bug.input_size => {
@@ -80,13 +80,13 @@ mod tests {
     fn what_was_found_is_named_with_what_was_made_of_it() {
         let dir = tempfile::tempdir().unwrap();
         let (root, folder) = (dir.path(), dir.path().join(FOLDER));
-        let bug = |number: u32| Bug {
+        let bug = |number: u32| TriagedBug {
             id: format!("f-{number}"),
             title: format!("[@ f{number}]"),
             input: format!("crash{number}"),
             input_size: 9,
             minimized_size: (number == 0).then_some(4),
-            ..Bug::default()
+            ..TriagedBug::default()
         };
         let bugs = (0..5).map(bug).collect();
         let report = TriageReport { version: VERSION, bugs, ..TriageReport::default() };

@@ -7,7 +7,7 @@ use std::time::SystemTime;
 
 use super::hang::NON_CRASH;
 use ffuzz_disk::output::instances;
-use ffuzz_disk::output::state::{self, BestValue, State};
+use ffuzz_disk::output::state::{self, BestValue, SavedState};
 
 /// Threshold `DOMAIN=VALUE`: values from this one on are reported.
 #[derive(Clone, Debug, Eq, PartialEq)]
@@ -88,7 +88,7 @@ impl Records {
 
     /// Records of an instance, one for each place that has reached a threshold.
     fn of_instance(&self, instance: &instances::Instance) -> Vec<DomainRecord> {
-        let state = State::load(&instance.folder.join(state::NAME)).unwrap_or_default();
+        let state = SavedState::load(&instance.folder.join(state::NAME)).unwrap_or_default();
         let mut found: Vec<DomainRecord> = Vec::new();
         for index in 0..instance.number("dsf_domains") {
             let text = |name: &str| instance.text(&format!("dsf{index}_{name}"));
@@ -143,7 +143,12 @@ fn line(threshold: &RecordThreshold, value: &BestValue) -> String {
     format!("{NON_CRASH}{} reaches {} at {}", threshold.domain, threshold.value, place_of(value))
 }
 
-fn record(line: String, value: &BestValue, instance: &Path, state: &State) -> Option<DomainRecord> {
+fn record(
+    line: String,
+    value: &BestValue,
+    instance: &Path,
+    state: &SavedState,
+) -> Option<DomainRecord> {
     let input = owner(instance, state, value.key)?;
     let data = fs::read(&input).ok()?;
     let (domain, place) = (value.domain.clone(), place_of(value));
@@ -151,7 +156,7 @@ fn record(line: String, value: &BestValue, instance: &Path, state: &State) -> Op
 }
 
 /// Queue entry that owns a key.
-fn owner(instance: &Path, state: &State, key: u32) -> Option<PathBuf> {
+fn owner(instance: &Path, state: &SavedState, key: u32) -> Option<PathBuf> {
     let owns = |keys: &[(u32, u32)]| keys.iter().any(|(owned, _)| *owned == key);
     let seed = state.seeds.iter().find(|seed| owns(&seed.keys))?;
     let name = Path::new(&seed.name).file_name()?;
@@ -191,7 +196,7 @@ mod tests {
             KnownSeed { name: name.into(), keys: vec![(key, 0)], ..KnownSeed::default() }
         };
         let seeds = vec![seed("id:000003", 7), seed("id:000004", 9), seed("id:000005", 11)];
-        let state = State { seeds, records, ..State::default() };
+        let state = SavedState { seeds, records, ..SavedState::default() };
         fs::write(instance.join("state.json"), serde_json::to_vec(&state).unwrap()).unwrap();
         let text = "dsf_domains : 1\ndsf0_name : mem\ndsf0_reducer : MAX\ndsf0_best_key : 7\n\
                     dsf0_best : 4000\ndsf0_best_place : a.c:16\n";
@@ -215,7 +220,7 @@ mod tests {
         fs::write(instance.join("queue/id:000003,x"), "input").unwrap();
         let keys = vec![(7, 0)];
         let seed = KnownSeed { name: "id:000003,x".into(), keys, ..KnownSeed::default() };
-        let state = State { seeds: vec![KnownSeed::default(), seed], ..State::default() };
+        let state = SavedState { seeds: vec![KnownSeed::default(), seed], ..SavedState::default() };
         fs::write(instance.join("state.json"), serde_json::to_vec(&state).unwrap()).unwrap();
         let stats = |best: u32| {
             let text = format!(

@@ -27,7 +27,7 @@ pub struct TriageReport {
     pub fingerprint: String,
     /// Runs of each file.
     pub runs: u32,
-    pub bugs: Vec<Bug>,
+    pub bugs: Vec<TriagedBug>,
     pub crashes: Vec<CrashFile>,
     /// Maps the hash of a stack of addresses to the bug.
     pub stacks: BTreeMap<String, String>,
@@ -35,7 +35,7 @@ pub struct TriageReport {
 
 /// A group of equal crashes.
 #[derive(Clone, Debug, Default, Deserialize, Serialize)]
-pub struct Bug {
+pub struct TriagedBug {
     /// Name of its folder.
     pub id: String,
     /// One line: the message and the innermost function.
@@ -81,7 +81,7 @@ pub struct Bug {
     pub reported: bool,
 }
 
-impl Bug {
+impl TriagedBug {
     /// True if there is a smaller file than the minimized one, or minimization was not finished.
     #[must_use]
     pub(crate) fn has_smaller_input(&self) -> bool {
@@ -223,12 +223,12 @@ mod tests {
 
     #[test]
     fn an_input_is_made_small_until_that_is_done() {
-        let bug = |from: Option<&str>, size| Bug {
+        let bug = |from: Option<&str>, size| TriagedBug {
             input_hash: "a".into(),
             input_size: 7,
             minimized_from: from.map(Into::into),
             minimized_size: size,
-            ..Bug::default()
+            ..TriagedBug::default()
         };
         assert!(bug(None, None).has_smaller_input() && bug(None, Some(5)).has_smaller_input());
         assert!(bug(Some("b"), Some(8)).has_smaller_input());
@@ -238,7 +238,7 @@ mod tests {
 
     #[test]
     fn a_bug_has_the_sums_of_its_files_and_the_smallest() {
-        let bug = |id: &str| Bug { id: id.into(), ..Bug::default() };
+        let bug = |id: &str| TriagedBug { id: id.into(), ..TriagedBug::default() };
         let stacks = [("1", "a"), ("2", "b"), ("3", "a")].map(|(k, v)| (k.into(), v.into()));
         let mut report = TriageReport {
             version: VERSION,

@@ -16,7 +16,7 @@ use super::hang;
 use super::seen::{Build, Seen};
 use super::symbols::Symbolizer;
 use super::trail;
-use crate::crash::{self, Program};
+use crate::crash::{self, ProgramInfo};
 use ffuzz_config::net::NetOptions;
 use ffuzz_engine::executor::ExitKind;
 use ffuzz_exec::{Fresh, FreshOptions, Replay, TargetError, Trail};
@@ -46,7 +46,7 @@ pub enum Debugging {
 
 /// What runs need in addition to the target.
 #[derive(Debug)]
-pub struct Tools {
+pub struct RerunTools {
     /// Variables for a quick report, for a readable one, and for a core file.
     pub raw: Vec<(OsString, OsString)>,
     pub readable: Vec<(OsString, OsString)>,
@@ -57,10 +57,10 @@ pub struct Tools {
     pub timeout: Duration,
     /// Counts a run that takes too long as a bug.
     pub hangs: bool,
-    pub program: Program,
+    pub program: ProgramInfo,
 }
 
-impl Tools {
+impl RerunTools {
     /// Time limit of a run in which other programs need the time `others` as well.
     fn limit(&self, others: Duration) -> Limit {
         Limit { own: self.timeout + others, wall: self.timeout * STARVED + others }
@@ -82,7 +82,7 @@ pub struct Examined {
 pub struct Rerun {
     target: Fresh,
     sanitizer: Option<Fresh>,
-    tools: Arc<Tools>,
+    tools: Arc<RerunTools>,
     modules: Modules,
     /// Per build: true if it dies without a report, so that runs are traced.
     silent: [bool; 2],
@@ -108,7 +108,7 @@ impl Rerun {
     }
 
     #[must_use]
-    pub fn new(target: Fresh, sanitizer: Option<Fresh>, tools: Arc<Tools>) -> Self {
+    pub fn new(target: Fresh, sanitizer: Option<Fresh>, tools: Arc<RerunTools>) -> Self {
         let can_trace = !target.is_emulated();
         Self {
             target,

@@ -5,7 +5,7 @@ use std::hash::{Hash, Hasher};
 use super::frames::StackTrace;
 use super::named;
 use super::symbols::Symbolizer;
-use crate::crash::{self, CrashInfo, Output, Program, ReportKind, StableHasher};
+use crate::crash::{self, CrashInfo, Output, ProgramInfo, ReportKind, StableHasher};
 use ffuzz_engine::executor::ExitKind;
 use ffuzz_exec::Ended;
 
@@ -39,7 +39,7 @@ impl Seen {
         build: Build,
         ended: Ended,
         trace: Option<StackTrace>,
-        program: &Program,
+        program: &ProgramInfo,
     ) -> Self {
         let (stdout, stderr) = (crash::text(&ended.stdout), crash::text(&ended.stderr));
         let output = Output { stdout, stderr, crash_data: String::new() };
@@ -49,14 +49,14 @@ impl Seen {
     }
 
     /// The crash with a debugger's report.
-    pub(super) fn debugged(&self, crash_data: String, program: &Program) -> Self {
+    pub(super) fn debugged(&self, crash_data: String, program: &ProgramInfo) -> Self {
         let output = Output { crash_data, ..self.output.clone() };
         let info = crash::beyond::parse(&output, program);
         Self { output, info, ..self.clone() }
     }
 
     /// The report with names; None if there are none.
-    pub(super) fn named(&self, symbolizer: &Symbolizer, program: &Program) -> Option<Self> {
+    pub(super) fn named(&self, symbolizer: &Symbolizer, program: &ProgramInfo) -> Option<Self> {
         let stderr = named::report(&self.output.stderr, symbolizer)?;
         let output = Output { stderr, ..self.output.clone() };
         let info = crash::beyond::parse(&output, program);
@@ -75,7 +75,7 @@ impl Seen {
         !self.info.backtrace.is_empty() || self.trace.is_some()
     }
 
-    pub(super) fn hangs(&mut self, line: &str, program: &Program) {
+    pub(super) fn hangs(&mut self, line: &str, program: &ProgramInfo) {
         let stderr = &mut self.output.stderr;
         if !stderr.is_empty() && !stderr.ends_with('\n') {
             stderr.push('\n');

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use super::TriageError;
 use super::group::Groups;
-use super::report::{Bug, CrashFile, TriageReport};
+use super::report::{CrashFile, TriageReport, TriagedBug};
 use super::seen::Build;
 use crate::collector::CollectorError;
 
@@ -92,12 +92,12 @@ impl WorkState {
             return None;
         }
         let (taken, withheld) = (&self.taken, &self.withheld);
-        let is_open = |bug: &Bug| !bug.reported && !withheld.contains(&bug.id);
+        let is_open = |bug: &TriagedBug| !bug.reported && !withheld.contains(&bug.id);
         if !self.report.bugs.iter().any(is_open) {
             return None;
         }
         self.report.count();
-        let waits = |bug: &Bug| is_open(bug) && bug.files > 0 && !taken.contains(&bug.id);
+        let waits = |bug: &TriagedBug| is_open(bug) && bug.files > 0 && !taken.contains(&bug.id);
         let index = self.report.bugs.iter().position(waits)?;
         self.taken.insert(self.report.bugs[index].id.clone());
         Some(index)
@@ -108,7 +108,7 @@ impl WorkState {
     pub(super) fn unfinished(&mut self, delivers: bool) -> Option<usize> {
         self.report.count();
         let (taken, withheld, hurry) = (&self.taken, &self.withheld, self.hurry);
-        let waits = |bug: &Bug| {
+        let waits = |bug: &TriagedBug| {
             let is_open = bug.has_smaller_input() && (!hurry || bug.minimized_size.is_none());
             let wanted = is_open || (delivers && !bug.reported && !withheld.contains(&bug.id));
             bug.files > 0 && wanted && !taken.contains(&bug.id)
@@ -120,7 +120,7 @@ impl WorkState {
 
     /// Build in which a bug crashes.
     #[must_use]
-    pub(super) fn build_of(&self, bug: &Bug) -> Build {
+    pub(super) fn build_of(&self, bug: &TriagedBug) -> Build {
         let other = match self.report.sanitizer_build {
             Some(_) if !bug.only_without_sanitizer => Build::Sanitizer,
             _ => Build::Target,

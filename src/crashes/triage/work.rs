@@ -11,7 +11,7 @@ use super::rerun::{RARE_RUNS, Rerun};
 use super::state::{SAVE, WorkState};
 use super::{BugDelivery, Records, TriageError};
 use crate::collector::DeliveryStatus;
-use crate::crash::Program;
+use crate::crash::ProgramInfo;
 
 /// Options of the work.
 #[derive(Clone, Debug)]
@@ -27,7 +27,7 @@ pub struct WorkOptions {
     pub minimize: Duration,
     /// True beside a running campaign, which has priority.
     pub beside: bool,
-    pub program: Program,
+    pub program: ProgramInfo,
     /// For `reproduce.sh`: variables, true if the user named the target's file (`-f`), extension of an input.
     pub env: Vec<(std::ffi::OsString, std::ffi::OsString)>,
     pub names_file: bool,

@@ -9,7 +9,7 @@ use std::path::Path;
 
 use super::before::BEFORE;
 use super::group;
-use super::report::Bug;
+use super::report::TriagedBug;
 use super::seen::Seen;
 use ffuzz_disk::output::setup::quoted;
 use ffuzz_disk::output::{OutputError, replace_for_good};
@@ -57,7 +57,7 @@ pub(super) fn seen(folder: &Path, seen: &Seen) -> Result<(), OutputError> {
 }
 
 /// Writes the facts, and the signature by itself.
-pub(super) fn facts(folder: &Path, bug: &Bug) -> Result<(), OutputError> {
+pub(super) fn facts(folder: &Path, bug: &TriagedBug) -> Result<(), OutputError> {
     let put = |name: &str, text: Vec<u8>| replace_for_good(folder, &folder.join(name), &text);
     put("bug.json", serde_json::to_vec_pretty(bug).unwrap_or_default())?;
     if let Some(signature) = &bug.signature {

@@ -78,7 +78,7 @@ fn wait(mut child: Child) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use ffuzz_event::Source;
+    use ffuzz_event::InputOrigin;
 
     #[test]
     fn command_runs_with_the_path_of_the_crash() {
@@ -87,7 +87,7 @@ mod tests {
         let mut script = OsString::from("printf %s \"$1\" > ");
         script.push(&mark);
         let mut hook = CrashCommand::new(script, false);
-        let source = Source::Own;
+        let source = InputOrigin::Own;
         hook.handle(&Event::HangSaved { number: 0, path: "h".into(), source: source.clone() });
         assert!(!mark.exists());
         let path = "crashes/id:000000".into();

@@ -29,7 +29,7 @@ pub use error::OutputError;
 pub use files::{check_user_file, replace_file, replace_for_good, replace_user_file};
 
 use self::settle::Settler;
-use self::state::State;
+use self::state::SavedState;
 use ffuzz_config::options::OutputOptions;
 use ffuzz_engine::corpus::names;
 use ffuzz_sys::file::{self, Locked};
@@ -259,12 +259,12 @@ impl OutputDir {
     }
 
     /// Loads the state saved by an earlier process of the campaign.
-    pub fn load_state(&self) -> Result<State, OutputError> {
-        State::load(&self.state_path())
+    pub fn load_state(&self) -> Result<SavedState, OutputError> {
+        SavedState::load(&self.state_path())
     }
 
     /// Saves the state for the next process.
-    pub fn save_state(&self, state: &State) -> Result<(), OutputError> {
+    pub fn save_state(&self, state: &SavedState) -> Result<(), OutputError> {
         self.replace(state::NAME, &state.text())
     }
 

@@ -37,13 +37,13 @@ pub fn row(s: &Snapshot) -> String {
 }
 
 /// A parsed row: the thirteen columns of [`HEADER`]. AFL before 4.0 wrote eleven; the others are then 0.
-pub type Row = [f64; 13];
+pub type PlotRow = [f64; 13];
 
 /// Parses all readable rows, of any fuzzer.
 #[must_use]
-pub fn parse(text: &str) -> Vec<Row> {
+pub fn parse(text: &str) -> Vec<PlotRow> {
     let row = |line: &str| {
-        let mut row = Row::default();
+        let mut row = PlotRow::default();
         let mut columns = 0;
         for (column, field) in row.iter_mut().zip(line.split(',')) {
             let number = field.trim().trim_end_matches('%').parse::<f64>().ok()?;
@@ -57,7 +57,7 @@ pub fn parse(text: &str) -> Vec<Row> {
 
 /// The last row of an instance's file, read from its end.
 #[must_use]
-pub fn last_row(instance: &Path) -> Option<Row> {
+pub fn last_row(instance: &Path) -> Option<PlotRow> {
     const TAIL: u64 = 4096;
     let file = file::open(&instance.join("plot_data")).ok()?;
     let length = file.metadata().ok()?.len();
@@ -72,9 +72,9 @@ pub fn last_row(instance: &Path) -> Option<Row> {
 }
 
 /// Values of which one must differ for a new row: all but clocks and run counters.
-type State = [u64; 9];
+type RowState = [u64; 9];
 
-fn state(s: &Snapshot) -> State {
+fn state(s: &Snapshot) -> RowState {
     [
         s.cycles.cycles_done,
         s.turn.current.map_or(0, |id| id.0.into()),
@@ -95,7 +95,7 @@ pub struct PlotFile {
     path: PathBuf,
     /// Time of the last row, by a clock that may be set back.
     written: u64,
-    last: Option<State>,
+    last: Option<RowState>,
 }
 
 impl PlotFile {

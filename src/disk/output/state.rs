@@ -36,7 +36,7 @@ const DIGITS: usize = 16;
 /// Content of the file. A missing part is empty.
 #[derive(Clone, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
 #[serde(default)]
-pub struct State {
+pub struct SavedState {
     /// State of the mutators for each seed.
     pub mutators: Vec<StoredStates>,
     /// Hash of the program, its arguments and its maps. The rest is not used for another target.
@@ -114,7 +114,7 @@ pub struct KnownSeed {
     pub disabled: bool,
 }
 
-impl State {
+impl SavedState {
     /// Loads the state; empty without a file.
     pub fn load(path: &Path) -> Result<Self, OutputError> {
         let failed = |error| OutputError::read(path, error);
@@ -245,48 +245,48 @@ mod tests {
     fn a_state_is_read_and_damage_is_reported() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join(NAME);
-        assert_eq!(State::load(&path).unwrap(), State::default());
+        assert_eq!(SavedState::load(&path).unwrap(), SavedState::default());
         let keys = vec![(7, 0), (8, 4)];
         let seed =
             KnownSeed { name: "id:000000,x".into(), hash: u64::MAX, keys, ..KnownSeed::default() };
         let stages = [("comparisons".into(), serde_json::json!({"0": 1}))].into();
-        let known = State { target: 7, seeds: vec![seed], stages, ..State::default() };
+        let known = SavedState { target: 7, seeds: vec![seed], stages, ..SavedState::default() };
         fs::write(&path, known.text()).unwrap();
-        assert_eq!(State::load(&path).unwrap(), known);
+        assert_eq!(SavedState::load(&path).unwrap(), known);
         let text =
             r#"{"mutators":[{"mutator":"flip","options":null,"seeds":{"3":"x"}}],"later":1}"#;
         fs::write(&path, text).unwrap();
-        let state = State::load(&path).unwrap();
+        let state = SavedState::load(&path).unwrap();
         assert_eq!(state.mutators.len(), 1);
         fs::write(&path, state.text()).unwrap();
-        assert_eq!(State::load(&path).unwrap(), state);
+        assert_eq!(SavedState::load(&path).unwrap(), state);
         fs::write(&path, &text[..20]).unwrap();
-        assert!(matches!(State::load(&path), Err(OutputError::Read { .. })));
+        assert!(matches!(SavedState::load(&path), Err(OutputError::Read { .. })));
     }
 
     #[test]
     fn a_changed_digit_is_noticed() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join(NAME);
-        let state = State { target: 7777, ..State::default() };
+        let state = SavedState { target: 7777, ..SavedState::default() };
         let text = String::from_utf8(state.text()).unwrap();
         fs::write(&path, text.replace("7777", "7778")).unwrap();
-        let error = State::load(&path).unwrap_err().to_string();
+        let error = SavedState::load(&path).unwrap_err().to_string();
         assert!(error.contains("it was changed or is damaged"), "{error}");
     }
 
     #[test]
     fn what_cannot_be_is_refused() {
         let seed = |name: &str| KnownSeed { name: name.into(), edges: 1, ..KnownSeed::default() };
-        let with = |seed: KnownSeed| State { seeds: vec![seed], ..State::default() };
+        let with = |seed: KnownSeed| SavedState { seeds: vec![seed], ..SavedState::default() };
         let judge: Lessons = serde_json::from_str(
             r#"{"map_size":8,"edges":[],"crash_edges":[],"hang_edges":[],"blind_crashes":[],
                 "values":[],"noisy":[]}"#,
         )
         .unwrap();
-        let good = State { judge, ..with(seed("a")) };
+        let good = SavedState { judge, ..with(seed("a")) };
         assert_eq!((good.flaw(), good.flaw_for(8, 0)), (None, None));
-        let traced = |trace: &[u32]| State {
+        let traced = |trace: &[u32]| SavedState {
             judge: good.judge.clone(),
             ..with(KnownSeed { trace: trace.into(), ..seed("a") })
         };
@@ -296,10 +296,10 @@ mod tests {
         }
         let keyed = with(KnownSeed { keys: vec![(3, 0)], edges: 0, ..seed("a") });
         assert_eq!((keyed.flaw_for(0, 4), keyed.flaw_for(0, 3).is_some()), (None, true));
-        let twice = State { seeds: vec![seed("a"), seed("a")], ..State::default() };
+        let twice = SavedState { seeds: vec![seed("a"), seed("a")], ..SavedState::default() };
         let none = with(KnownSeed { disabled: true, ..seed("a") });
         let counters = Counters { execs_at_crash: u64::MAX, ..Counters::default() };
-        for bad in [twice, none, State { counters, ..State::default() }] {
+        for bad in [twice, none, SavedState { counters, ..SavedState::default() }] {
             assert!(bad.flaw().is_some(), "{bad:?}");
         }
     }

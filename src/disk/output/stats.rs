@@ -31,7 +31,7 @@ const LARGEST: u64 = 16 << 20;
 /// The content of `fuzzer_stats`.
 #[must_use]
 pub fn fuzzer_stats(s: &Snapshot) -> String {
-    let mut out = Lines::default();
+    let mut out = StatLines::default();
     times(&mut out, &s.times);
     out.add("fuzzer_pid", s.setup.pid);
     cycles(&mut out, &s.cycles);
@@ -79,15 +79,15 @@ pub fn parse(text: &str) -> BTreeMap<String, String> {
 }
 
 #[derive(Default)]
-struct Lines(String);
+struct StatLines(String);
 
-impl Lines {
+impl StatLines {
     fn add(&mut self, key: &str, value: impl Display) {
         let _ = writeln!(self.0, "{key:<18}: {value}");
     }
 }
 
-fn snapshots(out: &mut Lines, snapshot_runs: &SnapshotUse) {
+fn snapshots(out: &mut StatLines, snapshot_runs: &SnapshotUse) {
     out.add("snapshot_by_fork", format_args!("{:.2}%", snapshot_runs.by_fork_percent));
     out.add("snapshot_pages", format_args!("{:.1}", snapshot_runs.pages));
     out.add("snapshot_differs", snapshot_runs.differences);
@@ -101,7 +101,7 @@ fn snapshots(out: &mut Lines, snapshot_runs: &SnapshotUse) {
     }
 }
 
-fn shares(out: &mut Lines, shares: &Shares) {
+fn shares(out: &mut StatLines, shares: &Shares) {
     out.add("time_in_target", format_args!("{:.2}%", shares.target));
     if let Some(hand_over) = shares.hand_over {
         out.add("time_in_handover", format_args!("{hand_over:.2}%"));
@@ -110,13 +110,13 @@ fn shares(out: &mut Lines, shares: &Shares) {
     out.add("time_in_fuzzer", format_args!("{:.2}%", shares.fuzzer));
 }
 
-fn times(out: &mut Lines, times: &Times) {
+fn times(out: &mut StatLines, times: &Times) {
     out.add("start_time", times.started_at);
     out.add("last_update", times.now);
     out.add("run_time", times.run_time_ms / 1000);
 }
 
-fn time_spent(out: &mut Lines, times: &Times) {
+fn time_spent(out: &mut StatLines, times: &Times) {
     let Times { calibration_ms, comparisons_ms, trim_ms, sync_ms, .. } = times;
     let others = calibration_ms + comparisons_ms + trim_ms + sync_ms;
     let fuzz_ms = times.run_time_ms.saturating_sub(others);
@@ -127,19 +127,19 @@ fn time_spent(out: &mut Lines, times: &Times) {
     out.add("trim_time", trim_ms / 1000);
 }
 
-fn cycles(out: &mut Lines, cycles: &Cycles) {
+fn cycles(out: &mut StatLines, cycles: &Cycles) {
     out.add("cycles_done", cycles.cycles_done);
     out.add("cycles_wo_finds", cycles.cycles_without_finds);
     out.add("time_wo_finds", cycles.longest_without_finds_s);
 }
 
-fn runs(out: &mut Lines, runs: &Runs) {
+fn runs(out: &mut StatLines, runs: &Runs) {
     out.add("execs_done", runs.execs);
     out.add("execs_per_sec", format_args!("{:.2}", runs.execs_per_sec));
     out.add("execs_ps_last_min", format_args!("{:.2}", runs.execs_per_sec_last_min));
 }
 
-fn modes(out: &mut Lines, runs: &Runs) {
+fn modes(out: &mut StatLines, runs: &Runs) {
     out.add("target_mode", if runs.target_mode.is_empty() { "default" } else { &runs.target_mode });
     out.add("run_mode", &runs.run_mode);
     if let Some(snapshot_runs) = &runs.snapshot_runs {
@@ -147,7 +147,7 @@ fn modes(out: &mut Lines, runs: &Runs) {
     }
 }
 
-fn corpus(out: &mut Lines, corpus: &Corpus, turn: &Turn) {
+fn corpus(out: &mut StatLines, corpus: &Corpus, turn: &Turn) {
     out.add("corpus_count", corpus.corpus_count);
     out.add("corpus_favored", corpus.corpus_favored);
     out.add("corpus_found", corpus.corpus_found);
@@ -159,7 +159,7 @@ fn corpus(out: &mut Lines, corpus: &Corpus, turn: &Turn) {
     out.add("pending_total", corpus.pending_total);
 }
 
-fn finds(out: &mut Lines, finds: &Finds) {
+fn finds(out: &mut StatLines, finds: &Finds) {
     out.add("saved_crashes", finds.saved_crashes);
     out.add("saved_hangs", finds.saved_hangs);
     out.add("total_tmout", finds.total_timeouts);
@@ -169,20 +169,20 @@ fn finds(out: &mut Lines, finds: &Finds) {
     out.add("execs_since_crash", finds.execs_since_crash);
 }
 
-fn resources(out: &mut Lines, resources: &Resources) {
+fn resources(out: &mut StatLines, resources: &Resources) {
     out.add("exec_timeout", resources.exec_timeout_ms);
     out.add("slowest_exec_ms", resources.slowest_exec_ms);
     out.add("peak_rss_mb", resources.peak_rss_mb);
     out.add("cpu_affinity", resources.cpu.map_or(-1, |core| i64::try_from(core).unwrap_or(-1)));
 }
 
-fn edges(out: &mut Lines, coverage: &Coverage) {
+fn edges(out: &mut StatLines, coverage: &Coverage) {
     out.add("edges_found", coverage.edges_found);
     out.add("total_edges", coverage.map_size);
     out.add("var_byte_count", coverage.unstable_edges);
 }
 
-fn search(out: &mut Lines, search: &Search) {
+fn search(out: &mut StatLines, search: &Search) {
     out.add("havoc_expansion", search.havoc_expansion);
     for PartOfTime { name, used, share } in &search.parts {
         out.add(&format!("part_{name}"), format_args!("{used:.2}% of {share:.0}%"));
@@ -195,7 +195,7 @@ fn search(out: &mut Lines, search: &Search) {
 
 /// Adds ffuzz's own keys. They precede `afl_banner` because strict readers stop at the last key they know, and are
 /// numbered because names may be empty, equal or invalid in a shell.
-fn domains(out: &mut Lines, domains: &[DomainStatus], guided: bool) {
+fn domains(out: &mut StatLines, domains: &[DomainStatus], guided: bool) {
     if domains.is_empty() {
         return;
     }
@@ -216,7 +216,7 @@ fn domains(out: &mut Lines, domains: &[DomainStatus], guided: bool) {
 }
 
 /// Adds the keys of foreign mutators.
-fn mutators(out: &mut Lines, mutators: &[MutatorStatus]) {
+fn mutators(out: &mut StatLines, mutators: &[MutatorStatus]) {
     if mutators.is_empty() {
         return;
     }
@@ -355,7 +355,7 @@ mod tests {
     use super::values::MOST_PARTS;
     use super::*;
     use ffuzz_engine::corpus::SeedId;
-    use ffuzz_event::{Setup, StopReason};
+    use ffuzz_event::{CampaignSetup, StopReason};
 
     fn sample() -> Snapshot {
         Snapshot {
@@ -394,11 +394,11 @@ mod tests {
                 virgin_map: Some(vec![0xfe; 65].into()),
                 ..Coverage::default()
             },
-            setup: Setup {
+            setup: CampaignSetup {
                 pid: 42,
                 banner: "./t$(x)".into(),
                 command_line: "ffuzz -i in\n-o out".into(),
-                ..Setup::default()
+                ..CampaignSetup::default()
             },
             domains: vec![DomainStatus {
                 name: "mem".into(),

@@ -89,7 +89,7 @@ impl EventSink for CrashTrace {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use ffuzz_event::Source;
+    use ffuzz_event::InputOrigin;
 
     #[test]
     fn the_words_of_a_crash_are_kept_and_cut_off() {
@@ -99,7 +99,7 @@ mod tests {
         let script = "cat; echo \" $0\"; echo error >&2; while :; do printf %1000s; done";
         let command = ["/bin/sh", "-c", script, "@@"].map(OsString::from).into();
         let mut sink = CrashTrace::new(dir.path(), &TargetOptions::for_command(command));
-        let (path, source) = (crash.clone(), Source::Own);
+        let (path, source) = (crash.clone(), InputOrigin::Own);
         sink.handle(&Event::CrashSaved { number: 0, path, signal: 6, source });
         let text = dir.path().join("traces/id:000000,sig:06.txt");
         let said = fs::read_to_string(text).unwrap();

@@ -11,8 +11,8 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use self::queue::Queue;
-use ffuzz_sys::watch::{News, Watch};
+use self::queue::QueueFolder;
+use ffuzz_sys::watch::{FolderWatch, News};
 
 /// Maximum time by which another machine's clock may be ahead.
 const SKEW: Duration = Duration::from_secs(86_400);
@@ -65,7 +65,7 @@ impl Position {
 
 /// Folders to read.
 #[derive(Clone, Debug, Default)]
-pub struct Places {
+pub struct SyncFolders {
     /// Folder whose subfolders are instances, and the one to skip: the fuzzer's own.
     pub instances: Option<(PathBuf, String)>,
     /// Folders of other tools (`-F`).
@@ -77,11 +77,11 @@ pub struct Places {
 /// All other fuzzers.
 #[derive(Debug)]
 pub struct Peers {
-    places: Places,
-    queues: Vec<Queue>,
+    places: SyncFolders,
+    queues: Vec<QueueFolder>,
     /// Names are leaked: the origins of seeds refer to them.
     names: BTreeMap<String, &'static str>,
-    watch: Option<Watch>,
+    watch: Option<FolderWatch>,
     listed: Instant,
     /// Unreadable folders and the cause: reported once, and again when the cause changes.
     unreadable: BTreeMap<PathBuf, String>,
@@ -91,12 +91,12 @@ pub struct Peers {
 impl Peers {
     /// Creates the list without reading a folder.
     #[must_use]
-    pub fn new(places: Places) -> Self {
+    pub fn new(places: SyncFolders) -> Self {
         Self {
             places,
             queues: Vec::new(),
             names: BTreeMap::new(),
-            watch: Watch::new(),
+            watch: FolderWatch::new(),
             listed: Instant::now(),
             unreadable: BTreeMap::new(),
             notes: Vec::new(),
@@ -145,7 +145,7 @@ impl Peers {
 
     /// Positions that have moved since the last call.
     pub fn moved(&mut self) -> Vec<(&'static str, Position)> {
-        let moved = |queue: &mut Queue| std::mem::take(&mut queue.moved);
+        let moved = |queue: &mut QueueFolder| std::mem::take(&mut queue.moved);
         let queues = self.queues.iter_mut();
         queues.filter_map(|queue| moved(queue).then_some((queue.name, queue.position))).collect()
     }
@@ -192,7 +192,7 @@ impl Peers {
     ) {
         let name =
             *self.names.entry(name.to_owned()).or_insert_with_key(|name| name.clone().leak());
-        let mut queue = Queue::new(name, folder, numbered, known(name));
+        let mut queue = QueueFolder::new(name, folder, numbered, known(name));
         queue.watch = self.watch.as_ref().and_then(|watch| watch.add(&queue.folder));
         let result = queue.list();
         self.note_reading(&queue.folder, &result);
@@ -229,7 +229,7 @@ impl Peers {
     fn receive(&mut self) {
         let Some(watch) = &self.watch else { return };
         for news in watch.news() {
-            let of = |folder| move |queue: &&mut Queue| queue.watch == Some(folder);
+            let of = |folder| move |queue: &&mut QueueFolder| queue.watch == Some(folder);
             let mut queues = self.queues.iter_mut();
             match news {
                 News::File { folder, name } => {

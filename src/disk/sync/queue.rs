@@ -18,7 +18,7 @@ const MOST_BYTES: u64 = 1 << 20;
 
 /// A folder and its read position.
 #[derive(Debug)]
-pub(super) struct Queue {
+pub(super) struct QueueFolder {
     pub(super) name: &'static str,
     pub(super) folder: PathBuf,
     /// True for an instance's queue, ordered by names. Other folders are ordered by times.
@@ -38,7 +38,7 @@ pub(super) struct Queue {
     link: Option<String>,
 }
 
-impl Queue {
+impl QueueFolder {
     pub(super) fn new(
         name: &'static str,
         folder: PathBuf,

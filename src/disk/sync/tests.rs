@@ -9,9 +9,9 @@ use super::*;
 
 const LONG: Duration = Duration::from_secs(3600);
 
-fn places(root: &Path) -> Places {
+fn places(root: &Path) -> SyncFolders {
     let instances = Some((root.to_owned(), "own".to_owned()));
-    Places { instances, folders: Vec::new(), relist: LONG }
+    SyncFolders { instances, folders: Vec::new(), relist: LONG }
 }
 
 fn put(root: &Path, peer: &str, name: &str, data: &[u8]) {
@@ -120,12 +120,12 @@ fn a_folder_of_another_tool_is_read_by_time() {
     fs::create_dir(&folder).unwrap();
     fs::write(folder.join("b5f1"), b"one").unwrap();
     let mut peers =
-        Peers::new(Places { instances: None, folders: vec![folder.clone()], relist: LONG });
+        Peers::new(SyncFolders { instances: None, folders: vec![folder.clone()], relist: LONG });
     assert_eq!(all(&mut peers, nothing), [("corpus_0", 0, b"one".to_vec())]);
     let (_, position) = peers.moved()[0];
     assert_eq!(Position::from_bytes(&position.to_bytes()), Some(position));
     let mut again =
-        Peers::new(Places { instances: None, folders: vec![folder.clone()], relist: LONG });
+        Peers::new(SyncFolders { instances: None, folders: vec![folder.clone()], relist: LONG });
     assert_eq!(all(&mut again, |_| position), []);
     fs::write(folder.join("a"), b"two").unwrap();
     assert_eq!(all(&mut again, |_| position), [("corpus_0", 1, b"two".to_vec())]);

@@ -30,7 +30,7 @@ pub use mutators::MutatorStatus;
 pub use resources::{Resources, Shares};
 pub use runs::{Runs, SnapshotUse};
 pub use search::{PartOfTime, Search, StageYield, Turn};
-pub use setup::Setup;
+pub use setup::CampaignSetup;
 pub use times::{Cycles, Times};
 pub use workers::WorkerStatus;
 
@@ -59,7 +59,7 @@ pub struct Snapshot {
     #[serde(flatten)]
     pub search: Search,
     #[serde(flatten)]
-    pub setup: Setup,
+    pub setup: CampaignSetup,
     /// Empty if the target registers no domain.
     pub domains: Vec<DomainStatus>,
     /// The first comparisons that seeds reach but do not pass; see

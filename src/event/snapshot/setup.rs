@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use super::join::{All, Join};
 
 #[derive(Clone, Debug, Default, Deserialize, Serialize)]
-pub struct Setup {
+pub struct CampaignSetup {
     pub pid: u32,
     /// True if domains guide the campaign (`-p`).
     pub guided_by_domains: bool,
@@ -16,7 +16,7 @@ pub struct Setup {
 }
 
 /// A fleet sets its own process id, name and command line.
-impl Join for Setup {
+impl Join for CampaignSetup {
     fn join(all: &All<'_, Self>) -> Self {
         Self {
             pid: all.leading(|s| &s.pid),
@@ -30,7 +30,7 @@ impl Join for Setup {
 }
 
 /// The schedule that all workers share, or `mixed`.
-fn schedules(all: &All<'_, Setup>) -> String {
+fn schedules(all: &All<'_, CampaignSetup>) -> String {
     let first = all.iter().next().map(|s| s.schedule.as_str()).unwrap_or_default();
     let same = all.iter().all(|s| s.schedule == first);
     if same { first.to_owned() } else { "mixed".to_owned() }

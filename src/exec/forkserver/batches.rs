@@ -7,7 +7,7 @@ use super::patience::{self, Patience};
 use super::soft::SoftLimit;
 use super::{ForkServer, GRACE, NoRun, Pass};
 use crate::delivery::InputDelivery;
-use crate::runs::{Child, Look, MOST_CASES, Progress, RunChannel};
+use crate::runs::{BatchState, Child, Look, MOST_CASES, RunChannel};
 use crate::{RunEnd, TargetError, exit_kind};
 use ffuzz_config::options::RunMode;
 use ffuzz_engine::executor::ExitKind;
@@ -290,17 +290,17 @@ impl ForkServer {
         let (mut cut, mut delay) = (false, Delay::new(&self.settings));
         loop {
             let progress = self.wait(slice)?;
-            if matches!(progress, Progress::Underway { .. }) && !cut && self.is_too_long(start) {
+            if matches!(progress, BatchState::Underway { .. }) && !cut && self.is_too_long(start) {
                 self.session.runs.iter_mut().for_each(RunChannel::cut_short);
                 cut = true;
             }
             match progress {
-                Progress::Underway { started } if started > present => {
+                BatchState::Underway { started } if started > present => {
                     (present, since) = (started, Instant::now());
                     soft.iter_mut().for_each(SoftLimit::restart);
                     delay.restart();
                 }
-                Progress::Underway { started } => {
+                BatchState::Underway { started } => {
                     let is_ready = started > 0 || !loops;
                     if is_ready && soft.as_mut().is_some_and(|soft| soft.is_over(self.child)) {
                         let finished = started.saturating_sub(1) as usize;
@@ -318,17 +318,17 @@ impl ForkServer {
                     }
                     self.look_at_server()?;
                 }
-                Progress::Stopped { finished, shown } => {
+                BatchState::Stopped { finished, shown } => {
                     return Ok(BatchEnd::Stopped { finished: finished as usize, shown });
                 }
-                Progress::Ended { finished, status } => {
+                BatchState::Ended { finished, status } => {
                     return Ok(BatchEnd::Ended { finished: finished as usize, status });
                 }
-                Progress::Late => {
+                BatchState::Late => {
                     let how = "it reported late that a process had ended";
                     return Err(NoRun::Lost(how.into()));
                 }
-                Progress::Nonsense => return Err(nonsense()),
+                BatchState::Nonsense => return Err(nonsense()),
             }
         }
     }
@@ -350,7 +350,7 @@ impl ForkServer {
         Ok(())
     }
 
-    fn wait(&mut self, timeout: Duration) -> Result<Progress, NoRun> {
+    fn wait(&mut self, timeout: Duration) -> Result<BatchState, NoRun> {
         let runs = self.session.runs.as_mut().ok_or_else(nonsense)?;
         let progress = runs.wait(timeout);
         self.child = Some(runs.child()).filter(|_| runs.is_alive());

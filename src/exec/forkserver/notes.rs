@@ -33,9 +33,8 @@ impl ForkServer {
         new.map(|(_, text)| text).collect()
     }
 
-    /// Notes a changed map size. `edges`: size of the map before and after a restart.
-    pub(super) fn note_new_map(&mut self, edges: (usize, usize)) {
-        let (before, now) = edges;
+    /// Notes a changed map size. `before`, `now`: its edges before and after a restart.
+    pub(super) fn note_new_map(&mut self, before: usize, now: usize) {
         if before != now && self.reported.insert(ModeNote::NewMap) {
             self.notes.push(format!(
                 "the target's map had {before} edges and has {now} after a restart: edge numbers may have changed; \

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use super::batches::{BatchEnd, nonsense};
 use super::notes::ModeNote;
-use super::{Account, ForkServer, NoRun, Pass};
+use super::{ForkServer, NoRun, Pass, RunAccount};
 use crate::delivery::InputDelivery;
 use crate::launcher::{InputFrom, Setup, describe_end};
 use crate::runs::{Child, RunChannel};
@@ -482,7 +482,7 @@ impl ForkServer {
             "the first run made, removed or wrote {first:?}{others}, which the second has met"
         );
         self.account =
-            Some(Account { input: Some(input.to_vec()), text: format!("{text}; {left}") });
+            Some(RunAccount { input: Some(input.to_vec()), text: format!("{text}; {left}") });
         self.session.maps.restore_edges(&edges);
         exit
     }

@@ -11,7 +11,7 @@ use ffuzz_config::env::AssetPlaces;
 use sha1::{Digest, Sha1};
 
 use super::table::byte_at;
-use ffuzz_inspect::blocks::{Blocks, Known};
+use ffuzz_inspect::blocks::{Blocks, CodeSize};
 use ffuzz_inspect::choice::is_language;
 use ffuzz_inspect::compares::{self, CompareSite};
 use ffuzz_inspect::detours::{self, Amount, CountedBy, Detours};
@@ -20,7 +20,7 @@ use ffuzz_inspect::parts::hex;
 
 /// Number of header words: numbers of blocks, sites and edges, bytes of code, numbers of jumps and fields.
 const HEAD: usize = 6;
-/// Size of the data before the body of a cached entry: checksum, head, and two words of [`Known`].
+/// Size of the data before the body of a cached entry: checksum, head, and two words of [`CodeSize`].
 const BEFORE: usize = 20 + 4 * HEAD + 16;
 /// Minimum size of a cached file: decoding a smaller one is as quick as a lookup.
 const LEAST_KEPT: usize = 64 << 10;
@@ -29,20 +29,20 @@ const MOST_KEPT: u64 = 512 << 20;
 
 /// Entry of one file in the form of `runtime/native/table.h`, without the file's identity.
 #[derive(Debug, Default, Eq, PartialEq)]
-pub(super) struct Entry {
+pub(super) struct NativeEntry {
     pub(super) head: [u32; HEAD],
     pub(super) body: Vec<u8>,
-    pub(super) known: Known,
+    pub(super) known: CodeSize,
 }
 
-impl Entry {
+impl NativeEntry {
     pub(super) fn of(
         file: &object::File<'_>,
         blocks: &Blocks,
         sites: &[CompareSite],
         detours: &Detours,
     ) -> Self {
-        let known = Known::of(file, blocks);
+        let known = CodeSize::of(file, blocks);
         let byte = |start: &u64| Some((u32::try_from(*start).ok()?, byte_at(file, *start)?));
         let (at, bytes): (Vec<u32>, Vec<u8>) = blocks.starts.iter().filter_map(byte).unzip();
         let Some(count) = u32::try_from(at.len()).ok().filter(|count| *count > 0) else {
@@ -124,7 +124,7 @@ impl Entry {
             *to = word(index)?;
         }
         let long = |at: usize| known[at..at + 8].try_into().map(u64::from_le_bytes).ok();
-        let known = Known::from_words([long(0)?, long(8)?]);
+        let known = CodeSize::from_words([long(0)?, long(8)?]);
         bytes.drain(..BEFORE);
         Some(Self { head: words, body: bytes, known })
     }
@@ -147,21 +147,21 @@ impl Entries {
     }
 
     /// Returns the entry of a file with this content. None if it is no ELF file.
-    pub(super) fn entry(&self, path: &Path, content: &[u8], amount: Amount) -> Option<Entry> {
+    pub(super) fn entry(&self, path: &Path, content: &[u8], amount: Amount) -> Option<NativeEntry> {
         let Some(folder) = self.folder.as_ref().filter(|_| content.len() >= LEAST_KEPT) else {
-            return Entry::decoded(path, content, amount);
+            return NativeEntry::decoded(path, content, amount);
         };
         let mut name = Sha1::new();
         name.update(&self.version);
         name.update([amount as u8, u8::from(is_language(path))]);
         name.update(content);
         let kept = folder.join(hex(&name.finalize()));
-        if let Some(entry) = fs::read(&kept).ok().and_then(Entry::from_bytes) {
+        if let Some(entry) = fs::read(&kept).ok().and_then(NativeEntry::from_bytes) {
             // `make_room` removes entries by their time of last use.
             let _ = File::open(&kept).and_then(|file| file.set_modified(SystemTime::now()));
             return Some(entry);
         }
-        let entry = Entry::decoded(path, content, amount)?;
+        let entry = NativeEntry::decoded(path, content, amount)?;
         let bytes = entry.to_bytes();
         // If this fails, the next start decodes again.
         let _ = make_room(folder, bytes.len() as u64)
@@ -215,7 +215,7 @@ mod tests {
         assert!(made.head[0] > 1_000 && !made.body.is_empty());
         let kept: Vec<_> = fs::read_dir(folder.path()).unwrap().flatten().collect();
         let kept = kept[0].path();
-        let found = || Entry::from_bytes(fs::read(&kept).unwrap());
+        let found = || NativeEntry::from_bytes(fs::read(&kept).unwrap());
         assert_eq!(found().unwrap(), made);
         let again = entries(folder.path()).entry(&path, &content, Amount::Hits).unwrap();
         assert_eq!(again, made);

@@ -24,7 +24,7 @@ use entry::Entries;
 pub use error::NativeError;
 use ffuzz_engine::domain::Site;
 use ffuzz_inspect::binary::{self, Kin, Traits};
-use ffuzz_inspect::blocks::Known;
+use ffuzz_inspect::blocks::CodeSize;
 use ffuzz_inspect::choice::{Choice, is_language};
 use ffuzz_inspect::code::Code;
 use ffuzz_inspect::compares::{self, CompareSite};
@@ -99,15 +99,15 @@ impl Native {
         }
         let choice = native.modules.as_deref().map_or(Choice::Own, Choice::parse);
         let amount = Amount::of(&native.domains);
-        let mut table = table::Table::counting(amount);
+        let mut table = table::NativeTable::counting(amount);
         let entries = Entries::open(&options.places);
         let mut compared = Vec::new();
-        let (mut is_empty, mut known) = (true, Known::default());
+        let (mut is_empty, mut known) = (true, CodeSize::default());
         for path in objects.chosen(&choice, program) {
             is_empty = false;
             let unreadable = |source| NativeError::Unreadable { path: path.into(), source };
             compared
-                .extend(add(&mut table, path, amount, (&entries, &mut known)).map_err(unreadable)?);
+                .extend(add(&mut table, path, amount, &entries, &mut known).map_err(unreadable)?);
         }
         if is_empty {
             return Err(NativeError::NoSuchModule { names: objects.names() }.into());
@@ -250,10 +250,11 @@ fn check(program: &Path, kin: Kin) -> Result<(), NativeError> {
 }
 
 fn add(
-    table: &mut table::Table,
+    table: &mut table::NativeTable,
     path: &Path,
     amount: Amount,
-    (entries, known): (&Entries, &mut Known),
+    entries: &Entries,
+    known: &mut CodeSize,
 ) -> io::Result<Option<Compared>> {
     let data = fs::metadata(path)?;
     let bytes = fs::read(path)?;

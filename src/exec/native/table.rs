@@ -8,7 +8,7 @@ use ffuzz_inspect::detours::Amount;
 use ffuzz_sys::memory;
 use object::{Object, ObjectSegment};
 
-use super::entry::Entry;
+use super::entry::NativeEntry;
 
 const MAGIC: u32 = u32::from_le_bytes(*b"FFBK");
 /// Bytes of the header.
@@ -24,7 +24,7 @@ pub(super) struct FileId {
 
 /// A table to which files are added.
 #[derive(Debug)]
-pub(super) struct Table {
+pub(super) struct NativeTable {
     bytes: Vec<u8>,
     files: u32,
     blocks: usize,
@@ -32,7 +32,7 @@ pub(super) struct Table {
     sites: u32,
 }
 
-impl Default for Table {
+impl Default for NativeTable {
     fn default() -> Self {
         let mut bytes = vec![0; HEADER];
         bytes[..4].copy_from_slice(&MAGIC.to_le_bytes());
@@ -40,7 +40,7 @@ impl Default for Table {
     }
 }
 
-impl Table {
+impl NativeTable {
     /// Creates the table for copies that count this `amount`.
     pub(super) fn counting(amount: Amount) -> Self {
         let mut table = Self::default();
@@ -49,7 +49,7 @@ impl Table {
     }
 
     /// Adds a file, unless it has no blocks. Returns the number of its first site.
-    pub(super) fn add(&mut self, entry: &Entry, id: FileId) -> u32 {
+    pub(super) fn add(&mut self, entry: &NativeEntry, id: FileId) -> u32 {
         let first = self.sites;
         let [blocks, sites, edges, code, jumps, fields] = entry.head;
         if blocks == 0 {
@@ -105,11 +105,14 @@ mod tests {
         assert!(header.contains(&format!("FFUZZ_BLOCKS_ENV {:?}", super::super::TABLE_ENV)));
         let own = std::fs::read(std::env::current_exe().unwrap()).unwrap();
         let file = object::File::parse(&*own).unwrap();
-        let mut table = Table::default();
+        let mut table = NativeTable::default();
         let id = FileId { device: 1, inode: 2, identity: 9 };
-        table.add(&Entry::of(&file, &Blocks::default(), &[], &Detours::default()), id);
+        table.add(&NativeEntry::of(&file, &Blocks::default(), &[], &Detours::default()), id);
         assert_eq!((table.bytes(), table.blocks()), (&b"FFBK\0\0\0\0\0\0\0\0\0\0\0\0"[..], 0));
-        assert_eq!(Table::counting(Amount::Executions).bytes()[8..], [1, 0, 0, 0, 0, 0, 0, 0]);
+        assert_eq!(
+            NativeTable::counting(Amount::Executions).bytes()[8..],
+            [1, 0, 0, 0, 0, 0, 0, 0]
+        );
         let entry = file.entry();
         let starts = vec![entry, entry + 1, entry + 2];
         let detours = Detours {
@@ -120,7 +123,7 @@ mod tests {
             counted_by: vec![CountedBy::Copy, CountedBy::Breakpoint, CountedBy::Others],
         };
         let blocks = Blocks { starts, ..Blocks::default() };
-        let first = table.add(&Entry::of(&file, &blocks, &[], &detours), id);
+        let first = table.add(&NativeEntry::of(&file, &blocks, &[], &detours), id);
         assert_eq!(first, 1);
         assert_eq!(table.blocks(), 3);
         let word = |at: usize| u32::from_le_bytes(table.bytes()[at..at + 4].try_into().unwrap());

@@ -22,8 +22,8 @@ use ffuzz_engine::executor::FirstSession;
 use ffuzz_inspect::binary;
 use ffuzz_mutators::Mutators;
 pub(super) use record::RECORD_ENV;
-pub use record::{RecordError, Recording};
-pub use session::{Event, Session};
+pub use record::{Recording, SessionError};
+pub use session::{NetEvent, Session};
 pub(super) use transcript::{TRANSCRIPT_ENV, TRANSCRIPT_FD, Transcript};
 
 /// Environment variable with the value of `--net`.

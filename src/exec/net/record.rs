@@ -19,7 +19,7 @@ pub(crate) const RECORD_ENV: &str = "FFUZZ_NET_RECORD";
 
 /// Reason why a session cannot be recorded.
 #[derive(Debug, thiserror::Error, Diagnostic)]
-pub enum RecordError {
+pub enum SessionError {
     #[error("{} cannot be written: {source}", path.display())]
     #[diagnostic(help("name another file: --record FILE"))]
     File { path: PathBuf, source: io::Error },
@@ -50,9 +50,9 @@ pub struct Recording {
 
 impl Recording {
     /// Creates the file, and opens the socket on the loopback. An existing file is not overwritten.
-    pub fn open(net: &NetOptions, path: &Path) -> Result<Self, RecordError> {
+    pub fn open(net: &NetOptions, path: &Path) -> Result<Self, SessionError> {
         let file = File::create_new(path)
-            .map_err(|source| RecordError::File { path: path.into(), source })?;
+            .map_err(|source| SessionError::File { path: path.into(), source })?;
         let address = (Ipv4Addr::LOCALHOST, net.port.unwrap_or(0));
         let of_port = format!("{}:{}", address.0, address.1);
         let (place, socket) = match (net.side, net.protocol) {
@@ -76,7 +76,7 @@ impl Recording {
             }
             Err(source) => {
                 let _ = fs::remove_file(path);
-                Err(RecordError::Socket { place, source })
+                Err(SessionError::Socket { place, source })
             }
         }
     }

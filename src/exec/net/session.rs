@@ -8,7 +8,7 @@ use ffuzz_engine::messages;
 
 /// An action of the target on its sockets.
 #[derive(Clone, Debug, Eq, PartialEq)]
-pub enum Event {
+pub enum NetEvent {
     /// The target listens for clients; with datagrams, it is bound to a port.
     Listens {
         protocol: Protocol,
@@ -62,7 +62,7 @@ pub enum Event {
 /// The events of one run, in order.
 #[derive(Clone, Debug, Default)]
 pub struct Session {
-    pub events: Vec<Event>,
+    pub events: Vec<NetEvent>,
 }
 
 /// Name of a socket in messages.
@@ -85,25 +85,27 @@ impl fmt::Display for Session {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for event in &self.events {
             match event {
-                Event::Listens { protocol, port, path } => {
+                NetEvent::Listens { protocol, port, path } => {
                     writeln!(f, "listens on {}", place(*protocol, *port, path))?;
                 }
-                Event::Connects { protocol, port, path } => {
+                NetEvent::Connects { protocol, port, path } => {
                     writeln!(f, "connects to {}", place(*protocol, *port, path))?;
                 }
-                Event::Accepted { connection } => writeln!(f, "{connection} accepted")?,
-                Event::Opened { connection, .. } => writeln!(f, "{connection} opened")?,
-                Event::Taken { connection, bytes } => {
+                NetEvent::Accepted { connection } => writeln!(f, "{connection} accepted")?,
+                NetEvent::Opened { connection, .. } => writeln!(f, "{connection} opened")?,
+                NetEvent::Taken { connection, bytes } => {
                     writeln!(f, "{connection} > {}", bytes.escape_ascii())?;
                 }
-                Event::Answer { connection, bytes } => {
+                NetEvent::Answer { connection, bytes } => {
                     writeln!(f, "{connection} < {}", bytes.escape_ascii())?;
                 }
-                Event::EndSeen { connection } => writeln!(f, "{connection} > end")?,
-                Event::Closed { connection } => writeln!(f, "{connection} closed")?,
-                Event::Refused { what } => writeln!(f, "there is no stand-in for {what}")?,
-                Event::RunEnds { call } => writeln!(f, "waits in {call} for what does not come")?,
-                Event::Answers { .. } => {}
+                NetEvent::EndSeen { connection } => writeln!(f, "{connection} > end")?,
+                NetEvent::Closed { connection } => writeln!(f, "{connection} closed")?,
+                NetEvent::Refused { what } => writeln!(f, "there is no stand-in for {what}")?,
+                NetEvent::RunEnds { call } => {
+                    writeln!(f, "waits in {call} for what does not come")?
+                }
+                NetEvent::Answers { .. } => {}
             }
         }
         Ok(())
@@ -114,12 +116,12 @@ impl Session {
     /// Pairs of consecutive answers, with their keys in the domain `answers`.
     pub fn answer_pairs(&self) -> impl Iterator<Item = (u16, &str)> {
         self.events.iter().filter_map(|event| match event {
-            Event::Answers { key, pair } => Some((*key, &**pair)),
+            NetEvent::Answers { key, pair } => Some((*key, &**pair)),
             _ => None,
         })
     }
 
-    fn any(&self, is_it: impl Fn(&Event) -> bool) -> bool {
+    fn any(&self, is_it: impl Fn(&NetEvent) -> bool) -> bool {
         self.events.iter().any(is_it)
     }
 
@@ -128,7 +130,7 @@ impl Session {
         let mut bytes = [0; messages::CONNECTIONS as usize];
         let mut slots: Vec<u8> = Vec::new();
         for event in &self.events {
-            if let Event::Taken { connection, bytes: text } = event {
+            if let NetEvent::Taken { connection, bytes: text } = event {
                 bytes[usize::from(connection % messages::CONNECTIONS)] += text.len();
             }
         }
@@ -151,8 +153,10 @@ impl Session {
     /// Number of the target's answers: all data sent between two receives is one answer.
     fn answers(&self) -> usize {
         let talk = self.events.iter().filter_map(|event| match event {
-            Event::Answer { .. } => Some(true),
-            Event::Taken { .. } | Event::Accepted { .. } | Event::Opened { .. } => Some(false),
+            NetEvent::Answer { .. } => Some(true),
+            NetEvent::Taken { .. } | NetEvent::Accepted { .. } | NetEvent::Opened { .. } => {
+                Some(false)
+            }
             _ => None,
         });
         let talk: Vec<bool> = talk.collect();
@@ -163,7 +167,7 @@ impl Session {
     /// Describes the first run for the user.
     pub(super) fn describe(&self, net: &NetOptions, seed: &[u8], exit: ExitKind) -> FirstSession {
         let refused = self.events.iter().find_map(|event| match event {
-            Event::Refused { what } => Some(what.clone()),
+            NetEvent::Refused { what } => Some(what.clone()),
             _ => None,
         });
         let (line, remedy) = match self.obstacle(net, exit) {
@@ -198,10 +202,10 @@ impl Session {
     /// A listener that is opened after the session has begun.
     fn second_place(&self) -> Option<String> {
         let is_start =
-            |event: &Event| matches!(event, Event::Accepted { .. } | Event::Opened { .. });
+            |event: &NetEvent| matches!(event, NetEvent::Accepted { .. } | NetEvent::Opened { .. });
         let later = self.events.iter().skip_while(|event| !is_start(event));
         later.into_iter().find_map(|event| match event {
-            Event::Listens {
+            NetEvent::Listens {
                 protocol: protocol @ (Protocol::Tcp | Protocol::Unix),
                 port,
                 path,
@@ -212,7 +216,7 @@ impl Session {
 
     /// Reason for a missing session, and the remedy.
     fn obstacle(&self, net: &NetOptions, exit: ExitKind) -> Option<(String, String)> {
-        if self.any(|event| matches!(event, Event::Taken { .. })) {
+        if self.any(|event| matches!(event, NetEvent::Taken { .. })) {
             return None;
         }
         if self.has_begun(net) {
@@ -247,15 +251,15 @@ impl Session {
 
     /// Returns true if the target has a connection or, as a server of datagrams, its socket.
     fn has_begun(&self, net: &NetOptions) -> bool {
-        self.any(|event| matches!(event, Event::Accepted { .. } | Event::Opened { .. }))
+        self.any(|event| matches!(event, NetEvent::Accepted { .. } | NetEvent::Opened { .. }))
             || (net.protocol == Protocol::Udp && net.side == Side::Server && self.has_place(net))
     }
 
     /// Returns true if the socket of the option was opened.
     fn has_place(&self, net: &NetOptions) -> bool {
         self.any(|event| match (event, net.side) {
-            (Event::Listens { protocol, port, path }, Side::Server)
-            | (Event::Connects { protocol, port, path }, Side::Client) => {
+            (NetEvent::Listens { protocol, port, path }, Side::Server)
+            | (NetEvent::Connects { protocol, port, path }, Side::Client) => {
                 *protocol == net.protocol
                     && *path == net.path
                     && net.port.is_none_or(|wanted| wanted == *port)
@@ -267,8 +271,8 @@ impl Session {
     /// The first other socket, and the option that selects it.
     fn other_place(&self, net: &NetOptions) -> Option<(String, String)> {
         self.events.iter().find_map(|event| match (event, net.side) {
-            (Event::Listens { protocol, port, path }, side @ Side::Server)
-            | (Event::Connects { protocol, port, path }, side @ Side::Client)
+            (NetEvent::Listens { protocol, port, path }, side @ Side::Server)
+            | (NetEvent::Connects { protocol, port, path }, side @ Side::Client)
                 if *protocol != Protocol::Unix || side == Side::Server =>
             {
                 Some((place(*protocol, *port, path), option(*protocol, side, *port, path)))
@@ -286,11 +290,11 @@ mod tests {
         text.parse().unwrap()
     }
 
-    fn listens(port: u16) -> Event {
-        Event::Listens { protocol: Protocol::Tcp, port, path: String::new() }
+    fn listens(port: u16) -> NetEvent {
+        NetEvent::Listens { protocol: Protocol::Tcp, port, path: String::new() }
     }
 
-    fn told(events: &[Event], option: &str) -> (String, String) {
+    fn told(events: &[NetEvent], option: &str) -> (String, String) {
         let session = Session { events: events.into() };
         let told = session.describe(&net(option), b"\x02\0\0\0ab\x01\0\0\0c", ExitKind::Ok);
         (told.line, told.remedy.unwrap_or_default())
@@ -298,11 +302,11 @@ mod tests {
 
     #[test]
     fn a_session_is_summed_up() {
-        let taken = |bytes: &[u8]| Event::Taken { connection: 0, bytes: bytes.into() };
-        let answer = || Event::Answer { connection: 0, bytes: b"x".into() };
+        let taken = |bytes: &[u8]| NetEvent::Taken { connection: 0, bytes: bytes.into() };
+        let answer = || NetEvent::Answer { connection: 0, bytes: b"x".into() };
         let events = [
             listens(80),
-            Event::Accepted { connection: 0 },
+            NetEvent::Accepted { connection: 0 },
             answer(),
             taken(b"a"),
             taken(b"b"),
@@ -319,8 +323,8 @@ mod tests {
 
     #[test]
     fn what_is_in_the_way_has_a_remedy() {
-        let accepted = Event::Accepted { connection: 0 };
-        let refused = Event::Refused { what: "socket(…, SOCK_RAW)".into() };
+        let accepted = NetEvent::Accepted { connection: 0 };
+        let refused = NetEvent::Refused { what: "socket(…, SOCK_RAW)".into() };
         for (events, option, line, remedy) in [
             (
                 &[listens(1884)][..],

@@ -7,7 +7,7 @@ use std::os::unix::fs::FileExt;
 
 use nix::sys::memfd::{MFdFlags, memfd_create};
 
-use super::session::{Event, Session};
+use super::session::{NetEvent, Session};
 use ffuzz_config::net::Protocol;
 
 /// Descriptor of the transcript in the target, and the variable that announces it. Mirrors
@@ -48,7 +48,7 @@ impl Transcript {
     }
 }
 
-fn parse(mut bytes: &[u8]) -> Vec<Event> {
+fn parse(mut bytes: &[u8]) -> Vec<NetEvent> {
     let mut events = Vec::new();
     while let Some((head, rest)) = bytes.split_first_chunk::<HEAD>() {
         let [l0, l1, l2, l3, kind, connection, p0, p1] = *head;
@@ -62,7 +62,7 @@ fn parse(mut bytes: &[u8]) -> Vec<Event> {
 }
 
 /// Decodes `enum net_event`; None for an unknown kind.
-fn event(kind: u8, connection: u8, port: u16, text: &[u8]) -> Option<Event> {
+fn event(kind: u8, connection: u8, port: u16, text: &[u8]) -> Option<NetEvent> {
     let word = || String::from_utf8_lossy(text).escape_debug().to_string();
     let protocol = || match connection {
         0 => Protocol::Tcp,
@@ -70,17 +70,17 @@ fn event(kind: u8, connection: u8, port: u16, text: &[u8]) -> Option<Event> {
         _ => Protocol::Unix,
     };
     Some(match kind {
-        1 => Event::Listens { protocol: protocol(), port, path: word() },
-        2 => Event::Accepted { connection },
-        3 => Event::Connects { protocol: protocol(), port, path: word() },
-        4 => Event::Opened { connection, port },
-        5 => Event::Taken { connection, bytes: text.into() },
-        6 => Event::Answer { connection, bytes: text.into() },
-        7 => Event::EndSeen { connection },
-        8 => Event::Closed { connection },
-        9 => Event::Refused { what: word() },
-        10 => Event::RunEnds { call: word() },
-        11 => Event::Answers { key: port, pair: word() },
+        1 => NetEvent::Listens { protocol: protocol(), port, path: word() },
+        2 => NetEvent::Accepted { connection },
+        3 => NetEvent::Connects { protocol: protocol(), port, path: word() },
+        4 => NetEvent::Opened { connection, port },
+        5 => NetEvent::Taken { connection, bytes: text.into() },
+        6 => NetEvent::Answer { connection, bytes: text.into() },
+        7 => NetEvent::EndSeen { connection },
+        8 => NetEvent::Closed { connection },
+        9 => NetEvent::Refused { what: word() },
+        10 => NetEvent::RunEnds { call: word() },
+        11 => NetEvent::Answers { key: port, pair: word() },
         _ => return None,
     })
 }
@@ -94,7 +94,7 @@ mod tests {
         let mut bytes =
             b"\0\0\0\0\x02\x01\0\0\x01\0\0\0\x63\0\0\0x\x04\0\0\0\x09\0\0\0r\x1b[w".to_vec();
         let whole =
-            [Event::Accepted { connection: 1 }, Event::Refused { what: "r\\u{1b}[w".into() }];
+            [NetEvent::Accepted { connection: 1 }, NetEvent::Refused { what: "r\\u{1b}[w".into() }];
         assert_eq!(parse(&bytes), whole);
         bytes.extend(b"\xff\xff\0\0\x05\0\0\0cut");
         assert_eq!(parse(&bytes), whole);

@@ -24,7 +24,7 @@ const MOST_BYTES: u64 = 8 << 30;
 
 /// What an archive says of earlier runs.
 #[derive(Clone, Debug, Default, Deserialize, Serialize)]
-pub(super) struct State {
+pub(super) struct ArchiveState {
     version: u32,
     /// By the name of the harness.
     pub(super) harnesses: BTreeMap<String, HarnessState>,
@@ -39,9 +39,9 @@ pub(super) struct HarnessState {
 }
 
 /// Unpacks an archive: `NAME/corpus` and `NAME/crashes` into `folder`. An archive that is not there is an empty one.
-pub(super) fn read(path: &Path, folder: &Path) -> Result<State, CiError> {
+pub(super) fn read(path: &Path, folder: &Path) -> Result<ArchiveState, CiError> {
     let file = match File::open(path) {
-        Err(error) if file::is_missing(&error) => return Ok(State::default()),
+        Err(error) if file::is_missing(&error) => return Ok(ArchiveState::default()),
         file => file.map_err(|source| CiError::Read { path: path.to_owned(), source })?,
     };
     let damaged = |reason: &dyn std::fmt::Display| CiError::Archive {
@@ -52,7 +52,7 @@ pub(super) fn read(path: &Path, folder: &Path) -> Result<State, CiError> {
     let mut text = String::new();
     let state = zip.by_name(STATE).map_err(|error| damaged(&error))?;
     state.take(MOST_BYTES).read_to_string(&mut text).map_err(|error| damaged(&error))?;
-    let state: State = serde_json::from_str(&text).map_err(|error| damaged(&error))?;
+    let state: ArchiveState = serde_json::from_str(&text).map_err(|error| damaged(&error))?;
     if state.version != VERSION {
         return Err(damaged(&format!("its version is {}, not {VERSION}", state.version)));
     }
@@ -80,13 +80,13 @@ pub(super) fn read(path: &Path, folder: &Path) -> Result<State, CiError> {
 /// names within the archive.
 pub(super) fn write(
     path: &Path,
-    state: &State,
+    state: &ArchiveState,
     files: &[(String, PathBuf)],
 ) -> Result<(), CiError> {
     let mut beside = path.as_os_str().to_owned();
     beside.push(".new");
     let beside = PathBuf::from(beside);
-    let written = pack(&beside, &State { version: VERSION, ..state.clone() }, files);
+    let written = pack(&beside, &ArchiveState { version: VERSION, ..state.clone() }, files);
     let written = written.and_then(|()| fs::rename(&beside, path));
     written.map_err(|source| {
         let _ = fs::remove_file(&beside);
@@ -94,7 +94,7 @@ pub(super) fn write(
     })
 }
 
-fn pack(path: &Path, state: &State, files: &[(String, PathBuf)]) -> io::Result<()> {
+fn pack(path: &Path, state: &ArchiveState, files: &[(String, PathBuf)]) -> io::Result<()> {
     let mut zip = ZipWriter::new(BufWriter::new(File::create(path)?));
     let options = SimpleFileOptions::default().compression_method(CompressionMethod::Deflated);
     zip.start_file(STATE, options)?;
@@ -118,8 +118,10 @@ mod tests {
         assert!(read(&place("none"), &place("in")).unwrap().harnesses.is_empty());
         fs::write(place("a"), "abc").unwrap();
         let harness = HarnessState { bugs: BTreeSet::from(["bug".into()]), edges: 7 };
-        let state =
-            State { harnesses: BTreeMap::from([("parse".into(), harness)]), ..State::default() };
+        let state = ArchiveState {
+            harnesses: BTreeMap::from([("parse".into(), harness)]),
+            ..ArchiveState::default()
+        };
         let files =
             [("parse/corpus/a".to_owned(), place("a")), ("parse/crashes/b".to_owned(), place("a"))];
         write(&place("archive"), &state, &files).unwrap();

@@ -5,18 +5,18 @@ use std::path::Path;
 use std::process::Command;
 
 use super::CiError;
-use ffuzz_inspect::lines::{Covered, LineMap};
+use ffuzz_inspect::lines::{CoveredSource, LineMap};
 
 /// Files that no harness is made of.
 const TEXTS: [&str; 6] = ["md", "rst", "txt", "adoc", "yml", "yaml"];
 
 /// The files of a change, relative to the root of the repository.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
-pub(super) struct Change {
+pub(super) struct ChangeSet {
     pub(super) files: Vec<String>,
 }
 
-impl Change {
+impl ChangeSet {
     /// What was changed since `base`, or since the work of HEAD and `base` parted; uncommitted changes, too.
     pub(super) fn since(base: &str, root: &Path) -> Result<Self, CiError> {
         let git = |words: &[&str]| {
@@ -58,7 +58,7 @@ impl Change {
 
 /// The source files of a harness; None without debug information.
 pub(super) fn sources(program: &Path) -> Option<BTreeSet<String>> {
-    let mut covered = Covered::default();
+    let mut covered = CoveredSource::default();
     let map = LineMap::read(program, None).and_then(LineMap::with_lines);
     map.ok()?.collect(0, &mut covered);
     Some(covered.files.into_keys().collect())
@@ -75,7 +75,7 @@ mod tests {
             [set(&["/b/src/a.c", "/b/src/common.h"]), set(&["/b/src/b.c", "lib/x.c"]), None];
         let reaches = |files: &[&str]| {
             let files = files.iter().map(|file| (*file).to_owned()).collect();
-            Change { files }.reaches(&harnesses)
+            ChangeSet { files }.reaches(&harnesses)
         };
         assert_eq!(reaches(&["src/a.c"]), [true, false, true]);
         assert_eq!(reaches(&["lib/x.c", "docs/a.md"]), [false, true, true]);

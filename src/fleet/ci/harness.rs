@@ -11,9 +11,9 @@ use std::time::{Duration, Instant};
 
 use super::archive::{CORPUS, COVERAGE, CRASHES};
 use super::shares::Yield;
-use super::{CiError, LOOK, Settings, known};
+use super::{CiError, CiSettings, LOOK, known};
 use ffuzz_crashes::triage::FOLDER;
-use ffuzz_crashes::triage::report::{Bug, TriageReport};
+use ffuzz_crashes::triage::report::{TriageReport, TriagedBug};
 use ffuzz_disk::{archive, find, inputs};
 use ffuzz_event::{Event, Snapshot};
 use ffuzz_sys::file;
@@ -141,7 +141,7 @@ impl Harness {
     }
 
     /// Its bugs. Of those that happen in the same line, with other stacks, the first.
-    pub(super) fn bugs(&self) -> impl Iterator<Item = &Bug> {
+    pub(super) fn bugs(&self) -> impl Iterator<Item = &TriagedBug> {
         let mut seen = BTreeSet::new();
         self.report.bugs.iter().filter(move |bug| {
             let place = self.places.get(&bug.id);
@@ -150,14 +150,14 @@ impl Harness {
     }
 
     /// The names by which somebody may know a bug.
-    pub(super) fn names<'a>(&'a self, bug: &'a Bug) -> impl Iterator<Item = &'a String> {
+    pub(super) fn names<'a>(&'a self, bug: &'a TriagedBug) -> impl Iterator<Item = &'a String> {
         std::iter::once(&bug.id).chain(self.places.get(&bug.id))
     }
 
     /// Runs the whole corpus on all cores, and keeps of it what the search needs. Returns a line about it.
     pub(super) fn run_corpus(
         &mut self,
-        settings: &Settings,
+        settings: &CiSettings,
         stop: &Stop,
     ) -> Result<String, CiError> {
         let corpus = self.folder.join(CORPUS);
@@ -185,7 +185,7 @@ impl Harness {
     }
 
     /// The folders with its inputs: of the archive, of the user, and beside the harness.
-    fn sources(&self, settings: &Settings) -> Result<Vec<PathBuf>, CiError> {
+    fn sources(&self, settings: &CiSettings) -> Result<Vec<PathBuf>, CiError> {
         let mut sources = vec![self.archived.join(CORPUS)];
         for corpus in &settings.corpora {
             let own = corpus.join(&self.name);
@@ -209,7 +209,7 @@ impl Harness {
     /// `ffuzz cmin`. What crashes goes to a folder of its own. Without it, all inputs stay.
     fn minimize(
         &self,
-        settings: &Settings,
+        settings: &CiSettings,
         from: &[PathBuf],
         to: &Path,
         stop: &Stop,
@@ -252,7 +252,7 @@ impl Harness {
     /// Runs crash files that were not run yet, and reads the report. Returns a line about it, if there is something new.
     pub(super) fn triage(
         &mut self,
-        settings: &Settings,
+        settings: &CiSettings,
         stop: &Stop,
     ) -> Result<Option<String>, CiError> {
         let places =
@@ -291,7 +291,7 @@ impl Harness {
     /// Starts a campaign of some seconds, or lets the one that was there go on; None if it is too short.
     pub(super) fn begin_turn(
         &mut self,
-        settings: &Settings,
+        settings: &CiSettings,
         seconds: u64,
         workers: usize,
     ) -> Result<Option<Turn>, CiError> {
@@ -360,7 +360,7 @@ impl Harness {
     /// minimized, and crashes of the last archive stay, whether they were run or not.
     pub(super) fn files(
         &self,
-        settings: &Settings,
+        settings: &CiSettings,
         stop: &Stop,
     ) -> Result<Vec<(String, PathBuf)>, CiError> {
         let next = self.folder.join(NEXT);
@@ -380,7 +380,7 @@ impl Harness {
         for (number, path) in inputs.into_iter().enumerate() {
             files.push((named(CORPUS, number), path));
         }
-        let of_bug = |bug: &Bug| {
+        let of_bug = |bug: &TriagedBug| {
             let folder = self.folder.join(FOLDER).join(&bug.id);
             let input = ["minimized", "input"].map(|name| folder.join(name));
             input.into_iter().find(|path| path.is_file())
@@ -403,7 +403,7 @@ impl Harness {
     /// Runs a command of `ffuzz` to its end. Returns its raw wait status, None if the user ended it.
     fn work(
         &self,
-        settings: &Settings,
+        settings: &CiSettings,
         argv: &[OsString],
         stop: &Stop,
     ) -> Result<Option<i32>, CiError> {
@@ -424,7 +424,7 @@ impl Harness {
     /// Starts a command; `out` gets what it prints, the log its messages.
     fn start(
         &self,
-        settings: &Settings,
+        settings: &CiSettings,
         argv: &[OsString],
         out: &Path,
     ) -> Result<Subprocess, CiError> {

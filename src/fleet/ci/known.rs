@@ -11,14 +11,14 @@ use std::path::Path;
 use sha1::{Digest, Sha1};
 
 use super::CiError;
-use ffuzz_crashes::triage::report::Bug;
+use ffuzz_crashes::triage::report::TriagedBug;
 use ffuzz_sys::file;
 
 /// A list of so many bugs is a mistake.
 const LONGEST: u64 = 16 << 20;
 
 /// The name of a bug by its place: class, file and text of the line. None if the source cannot be read.
-pub(super) fn place_name(bug: &Bug, root: &Path) -> Option<String> {
+pub(super) fn place_name(bug: &TriagedBug, root: &Path) -> Option<String> {
     let (file, line) = bug.place.as_deref()?.rsplit_once(':')?;
     let number: usize = line.parse().ok()?;
     let path = root.join(file);
@@ -77,10 +77,10 @@ mod tests {
     #[test]
     fn a_place_keeps_its_name_when_lines_move() {
         let dir = tempfile::tempdir().unwrap();
-        let bug = |class: &str, place: &str| Bug {
+        let bug = |class: &str, place: &str| TriagedBug {
             class: class.into(),
             place: Some(place.into()),
-            ..Bug::default()
+            ..TriagedBug::default()
         };
         let name = |class: &str, place: &str| place_name(&bug(class, place), dir.path());
         std::fs::write(dir.path().join("a.c"), "one\n  two();\n").unwrap();

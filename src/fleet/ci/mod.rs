@@ -24,10 +24,10 @@ use std::time::{Duration, Instant};
 
 use miette::Diagnostic;
 
-use archive::{HarnessState, State};
-use change::Change;
-use ffuzz_crashes::forms::{Finding, Novelty, Suite, SuiteOutcome};
-use ffuzz_crashes::triage::report::Bug;
+use archive::{ArchiveState, HarnessState};
+use change::ChangeSet;
+use ffuzz_crashes::forms::{BugNovelty, HarnessBug, Suite, SuiteOutcome};
+use ffuzz_crashes::triage::report::TriagedBug;
 use ffuzz_sys::stop::Stop;
 pub use harness::Harness;
 use harness::{Fate, Turn};
@@ -65,7 +65,7 @@ pub enum CiError {
 
 /// What a run is to do.
 #[derive(Clone, Debug, Default)]
-pub struct Settings {
+pub struct CiSettings {
     /// `ffuzz`.
     pub program: PathBuf,
     /// Results of each harness, in a folder of its name.
@@ -89,15 +89,15 @@ pub struct Settings {
 
 /// What came of a run.
 #[derive(Debug)]
-pub struct Results {
+pub struct CiResults {
     pub harnesses: Vec<Harness>,
     /// What people should know of the run as a whole.
     pub notes: Vec<String>,
     listed: BTreeSet<String>,
-    before: State,
+    before: ArchiveState,
 }
 
-impl Results {
+impl CiResults {
     /// The harnesses for the forms of services.
     #[must_use]
     pub fn suites(&self) -> Vec<Suite<'_>> {
@@ -106,7 +106,7 @@ impl Results {
 
     fn suite<'a>(&'a self, harness: &'a Harness) -> Suite<'a> {
         let before = self.before.harnesses.get(&harness.name);
-        let finding = |bug| Finding {
+        let finding = |bug| HarnessBug {
             bug,
             harness: &harness.name,
             program: &harness.shown,
@@ -130,12 +130,12 @@ impl Results {
         }
     }
 
-    fn novelty(&self, harness: &Harness, bug: &Bug) -> Novelty {
+    fn novelty(&self, harness: &Harness, bug: &TriagedBug) -> BugNovelty {
         let before = self.before.harnesses.get(&harness.name);
         let is_known = |name: &String| {
             self.listed.contains(name) || before.is_some_and(|state| state.bugs.contains(name))
         };
-        if harness.names(bug).any(is_known) { Novelty::Known } else { Novelty::New }
+        if harness.names(bug).any(is_known) { BugNovelty::Known } else { BugNovelty::New }
     }
 
     /// Ids of new bugs, each once, with their names for the list and their titles.
@@ -143,7 +143,7 @@ impl Results {
     pub fn new_bugs(&self) -> BTreeMap<&str, (String, &str)> {
         let mut all = BTreeMap::new();
         for harness in &self.harnesses {
-            for bug in harness.bugs().filter(|bug| self.novelty(harness, bug) == Novelty::New) {
+            for bug in harness.bugs().filter(|bug| self.novelty(harness, bug) == BugNovelty::New) {
                 let names: Vec<&str> = harness.names(bug).map(String::as_str).collect();
                 all.insert(&*bug.id, (names.join(" "), &*bug.title));
             }
@@ -167,16 +167,16 @@ impl Results {
 
 /// Runs everything. `say` gets a line for each step.
 pub fn run(
-    settings: &Settings,
+    settings: &CiSettings,
     stop: &Stop,
     say: &mut dyn FnMut(&str),
-) -> Result<Results, CiError> {
+) -> Result<CiResults, CiError> {
     prepare(&settings.folder)?;
     let listed = settings.known.as_deref().map_or_else(|| Ok(BTreeSet::new()), known::read)?;
     let unpacked = settings.folder.join("archive");
     let before = match &settings.archive {
         Some(archive) => archive::read(archive, &unpacked)?,
-        None => State::default(),
+        None => ArchiveState::default(),
     };
     let mut harnesses = Vec::new();
     for program in &settings.harnesses {
@@ -191,7 +191,7 @@ pub fn run(
         notes.push(format!("There was no archive to begin with: {}.", archive.display()));
     }
     if let Some(base) = &settings.base {
-        leave_out(&mut harnesses, &Change::since(base, &settings.root)?, base, &mut notes);
+        leave_out(&mut harnesses, &ChangeSet::since(base, &settings.root)?, base, &mut notes);
     }
     for harness in harnesses.iter_mut().filter(|harness| harness.is_active()) {
         if stop.asked() {
@@ -211,7 +211,7 @@ pub fn run(
     if stop.asked() {
         notes.push("The run was interrupted.".into());
     }
-    let results = Results { harnesses, notes, listed, before };
+    let results = CiResults { harnesses, notes, listed, before };
     if let Some(path) = &settings.save {
         save(settings, &results, &unpacked, path, stop)?;
     }
@@ -233,7 +233,7 @@ fn prepare(folder: &Path) -> Result<(), CiError> {
 }
 
 /// Leaves out the harnesses that a change cannot reach.
-fn leave_out(harnesses: &mut [Harness], change: &Change, base: &str, notes: &mut Vec<String>) {
+fn leave_out(harnesses: &mut [Harness], change: &ChangeSet, base: &str, notes: &mut Vec<String>) {
     let sources: Vec<_> =
         harnesses.iter().map(|harness| change::sources(&harness.program)).collect();
     let reaches = change.reaches(&sources);
@@ -251,7 +251,7 @@ fn leave_out(harnesses: &mut [Harness], change: &Change, base: &str, notes: &mut
 
 /// Shares the time in rounds.
 fn fuzz(
-    settings: &Settings,
+    settings: &CiSettings,
     stop: &Stop,
     harnesses: &mut [Harness],
     notes: &mut Vec<String>,
@@ -283,16 +283,17 @@ fn fuzz(
             turns.into_iter().zip(playing.drain(..)).filter(|(turn, _)| *turn > 0).collect();
         // Long turns begin first, so that all end at about the same time.
         waiting.sort_by_key(|(turn, _)| *turn);
-        run_round(settings, stop, waiting, (slots, workers), end, say)?;
+        run_round(settings, stop, waiting, slots, workers, end, say)?;
     }
 }
 
 /// Runs the turns of a round, `slots` at a time.
 fn run_round(
-    settings: &Settings,
+    settings: &CiSettings,
     stop: &Stop,
     mut waiting: Vec<(u64, &mut Harness)>,
-    (slots, workers): (usize, usize),
+    slots: usize,
+    workers: usize,
     end: Instant,
     say: &mut dyn FnMut(&str),
 ) -> Result<(), CiError> {
@@ -327,13 +328,13 @@ fn run_round(
 
 /// Writes the archive for the next run. What was left out is carried over as it was.
 fn save(
-    settings: &Settings,
-    results: &Results,
+    settings: &CiSettings,
+    results: &CiResults,
     unpacked: &Path,
     path: &Path,
     stop: &Stop,
 ) -> Result<(), CiError> {
-    let mut state = State::default();
+    let mut state = ArchiveState::default();
     let mut files = Vec::new();
     for harness in &results.harnesses {
         let (name, before) = (&harness.name, results.before.harnesses.get(&harness.name));

@@ -12,14 +12,14 @@ const LONGEST_WAIT: Duration = Duration::from_secs(60);
 
 /// A connection to the control socket.
 #[derive(Debug)]
-pub struct Client {
+pub struct SocketClient {
     stream: UnixStream,
     lines: BufReader<UnixStream>,
     /// Number of commands sent.
     count: u64,
 }
 
-impl Client {
+impl SocketClient {
     /// Connects to a socket.
     pub fn connect(path: &Path) -> io::Result<Self> {
         let stream = UnixStream::connect(path)?;

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use serde::Serialize;
 
 use super::line;
-use ffuzz_event::{DomainGain, Event, Reply, Snapshot, Source, StopReason};
+use ffuzz_event::{DomainGain, Event, InputOrigin, Reply, Snapshot, StopReason};
 
 /// Protocol version, increased when an older client could misinterpret the new protocol.
 const VERSION: u32 = 1;
@@ -50,7 +50,7 @@ impl Hello {
     /// between workers are not new.
     fn is_news(&self, event: &Event, worker: &str) -> bool {
         match event {
-            Event::SeedSaved { source: Source::Import { peer }, .. } => {
+            Event::SeedSaved { source: InputOrigin::Import { peer }, .. } => {
                 !self.workers.contains(peer)
             }
             Event::SeedImported { .. } => self.workers.first().is_some_and(|main| main == worker),
@@ -76,23 +76,23 @@ enum EventMessage<'a> {
     Started,
     Seed {
         #[serde(flatten)]
-        find: Find<'a>,
+        find: FindLine<'a>,
         new_edge: bool,
     },
     Waypoint {
         #[serde(flatten)]
-        find: Find<'a>,
+        find: FindLine<'a>,
         #[serde(flatten)]
         gain: &'a DomainGain,
     },
     Crash {
         #[serde(flatten)]
-        find: Find<'a>,
+        find: FindLine<'a>,
         signal: i32,
     },
     Hang {
         #[serde(flatten)]
-        find: Find<'a>,
+        find: FindLine<'a>,
     },
     Stats(&'a Snapshot),
     Warning {
@@ -107,33 +107,33 @@ enum EventMessage<'a> {
 }
 
 #[derive(Clone, Copy, Debug, Serialize)]
-struct Find<'a> {
+struct FindLine<'a> {
     #[serde(serialize_with = "ffuzz_event::lossy")]
     path: &'a Path,
     input_id: u64,
     #[serde(flatten)]
-    source: &'a Source,
+    source: &'a InputOrigin,
 }
 
 fn messages(event: &Event) -> Vec<EventMessage<'_>> {
     match event {
         Event::Started => vec![EventMessage::Started],
         Event::SeedImported { id, path, .. } => {
-            let find = Find { path, input_id: id.0.into(), source: &Source::Seed };
+            let find = FindLine { path, input_id: id.0.into(), source: &InputOrigin::Seed };
             vec![EventMessage::Seed { find, new_edge: false }]
         }
         Event::SeedSaved { id, path, new_edge, source, gains, .. } => {
-            let find = Find { path, input_id: id.0.into(), source };
+            let find = FindLine { path, input_id: id.0.into(), source };
             let seed = EventMessage::Seed { find, new_edge: *new_edge };
             let waypoints = gains.iter().map(|gain| EventMessage::Waypoint { find, gain });
             std::iter::once(seed).chain(waypoints).collect()
         }
         Event::CrashSaved { path, number, signal, source } => {
-            let find = Find { path, input_id: *number, source };
+            let find = FindLine { path, input_id: *number, source };
             vec![EventMessage::Crash { find, signal: *signal }]
         }
         Event::HangSaved { path, number, source } => {
-            vec![EventMessage::Hang { find: Find { path, input_id: *number, source } }]
+            vec![EventMessage::Hang { find: FindLine { path, input_id: *number, source } }]
         }
         Event::Tick(snapshot) => vec![EventMessage::Stats(snapshot)],
         Event::Warning { message } => vec![EventMessage::Warning { message }],
@@ -154,7 +154,7 @@ mod tests {
     use ffuzz_engine::corpus::SeedId;
     use serde_json::{Value, json};
 
-    fn saved(path: &str, source: Source, gains: Vec<DomainGain>) -> Event {
+    fn saved(path: &str, source: InputOrigin, gains: Vec<DomainGain>) -> Event {
         let (id, waypoint) = (SeedId(7), !gains.is_empty());
         Event::SeedSaved { id, path: path.into(), new_edge: true, waypoint, source, gains }
     }
@@ -180,7 +180,7 @@ mod tests {
             place: "a.c:1".into(),
             keys: 2,
         };
-        let event = saved("out/default/queue/id", Source::Own, vec![domain("mem")]);
+        let event = saved("out/default/queue/id", InputOrigin::Own, vec![domain("mem")]);
         let find = json!({"path": "out/default/queue/id", "input_id": 7, "origin": "own"});
         let with = |event: &str, more: Value| {
             let mut all = find.as_object().unwrap().clone();
@@ -200,7 +200,7 @@ mod tests {
     fn of_a_fleet_everything_is_sent_once() {
         let names = ["main", "worker01"].map(str::to_owned).into();
         let hello = Hello::new("out".into(), None, names);
-        let of = |peer: &str| saved("p", Source::Import { peer: peer.into() }, Vec::new());
+        let of = |peer: &str| saved("p", InputOrigin::Import { peer: peer.into() }, Vec::new());
         assert!(values(&hello, &of("main"), Some("worker01")).is_empty());
         let news = values(&hello, &of("afl"), Some("worker01"));
         assert_eq!((&news[0]["peer"], &news[0]["worker"]), (&json!("afl"), &json!("worker01")));

@@ -1,7 +1,7 @@
 //! The control socket: clients inject inputs, receive finds, and pause or stop the
 //! campaign.
 //!
-//! `commands` and `events` are the protocol. A [`Control`] reads commands in separate threads and
+//! `commands` and `events` are the protocol. A [`CommandSource`] reads commands in separate threads and
 //! passes them on as [`Order`]s; answers return as events through the sink.
 
 mod client;
@@ -19,17 +19,17 @@ use std::sync::mpsc::Receiver;
 
 use serde::Serialize;
 
-pub use client::Client;
+pub use client::SocketClient;
 pub use commands::{Command, LONGEST_INPUT, Preference, Setting};
 pub use events::Hello;
 pub use questions::Questions;
 pub use socket::{ControlError, Socket};
 
 use ffuzz_config::options::ControlPlace;
-use ffuzz_event::{BlockedComparison, Event, EventSink, Outcome, Reply, Snapshot};
+use ffuzz_event::{BlockedComparison, Event, EventSink, InjectionOutcome, Reply, Snapshot};
 use ffuzz_sys::stdio;
 
-/// Hint if [`Control::serve`] fails.
+/// Hint if [`CommandSource::serve`] fails.
 pub const NO_THREAD: &str = "allow this user more processes and open files: ulimit -u, ulimit -n";
 
 /// A request from a client.
@@ -75,7 +75,7 @@ impl From<Order> for Incoming {
 #[derive(Debug)]
 pub enum Answer {
     Done,
-    Judged(Outcome),
+    Judged(InjectionOutcome),
     Stats(Box<Snapshot>),
     Blockers(Vec<BlockedComparison>),
 }
@@ -114,7 +114,7 @@ pub type Deliver = Arc<dyn Fn(Incoming) -> bool + Send + Sync>;
 /// Source of commands. Created before the campaign, so that an unusable path is reported
 /// immediately.
 #[derive(Debug)]
-pub enum Control {
+pub enum CommandSource {
     Socket(Socket, Hello, Arc<Questions>),
     /// Commands on standard input; the answers are among the events of `--json`.
     Stdin,
@@ -122,10 +122,10 @@ pub enum Control {
     Inside(Receiver<Command>),
 }
 
-/// Connection number of [`Control::Inside`].
+/// Connection number of [`CommandSource::Inside`].
 const INSIDE: u64 = u64::MAX;
 
-impl Control {
+impl CommandSource {
     pub fn open(
         place: &ControlPlace,
         hello: Hello,
@@ -141,7 +141,7 @@ impl Control {
     pub fn serve(self, deliver: Deliver) -> io::Result<Option<Box<dyn EventSink>>> {
         match self {
             Self::Socket(socket, hello, questions) => {
-                let sink = server::Sink::serve(socket, hello, questions, deliver)?;
+                let sink = server::ClientSink::serve(socket, hello, questions, deliver)?;
                 Ok(Some(Box::new(sink)))
             }
             Self::Stdin => {

@@ -23,11 +23,11 @@ pub struct Questions {
     /// Cores allowed before the campaign was bound to one.
     cores: Vec<usize>,
     pipes: Mutex<Option<Pipes>>,
-    child: Mutex<State>,
+    child: Mutex<ProcessState>,
 }
 
 #[derive(Debug, Default)]
-struct State {
+struct ProcessState {
     child: Option<Child>,
     over: bool,
 }
@@ -107,12 +107,12 @@ impl Questions {
         end(&mut state);
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, ProcessState> {
         self.child.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-fn end(state: &mut State) {
+fn end(state: &mut ProcessState) {
     if let Some(mut child) = state.child.take() {
         let _ = child.kill();
         let _ = child.wait();

@@ -96,7 +96,7 @@ impl Clients {
 /// Puts events into the clients' mailboxes. When dropped, it lets clients read remaining lines, closes all
 /// connections and removes the socket.
 #[derive(Debug)]
-pub(super) struct Sink {
+pub(super) struct ClientSink {
     clients: Arc<Clients>,
     hello: Hello,
     /// Unix second of the last reported state.
@@ -105,7 +105,7 @@ pub(super) struct Sink {
     questions: Arc<Questions>,
 }
 
-impl Sink {
+impl ClientSink {
     /// Accepts clients and passes their commands to `deliver`.
     pub(super) fn serve(
         socket: Socket,
@@ -156,7 +156,7 @@ impl Sink {
     }
 }
 
-impl EventSink for Sink {
+impl EventSink for ClientSink {
     fn handle(&mut self, event: &Event) {
         self.publish(event, None);
     }
@@ -166,7 +166,7 @@ impl EventSink for Sink {
     }
 }
 
-impl Drop for Sink {
+impl Drop for ClientSink {
     fn drop(&mut self) {
         self.close();
         self.questions.stop();

@@ -10,7 +10,7 @@ use std::time::Duration;
 use serde::Deserialize;
 use toml::Spanned;
 
-use super::{Job, Limits};
+use super::{Job, JobLimits};
 use ffuzz_config::env;
 use ffuzz_config::net::{NetError, NetOptions};
 
@@ -111,9 +111,9 @@ struct JobTable {
 }
 
 /// A problem and its remedy.
-type Refusal = (String, String);
+type TableProblem = (String, String);
 
-fn refusal<T>(problem: impl Into<String>, remedy: impl Into<String>) -> Result<T, Refusal> {
+fn refusal<T>(problem: impl Into<String>, remedy: impl Into<String>) -> Result<T, TableProblem> {
     Err((problem.into(), remedy.into()))
 }
 
@@ -125,17 +125,17 @@ struct Place<'a> {
 }
 
 impl Place<'_> {
-    fn mistake(&self, at: usize, (problem, remedy): Refusal) -> Mistake {
+    fn mistake(&self, at: usize, refusal: TableProblem) -> Mistake {
         let before = self.text.get(..at.min(self.text.len())).unwrap_or_default();
         let line = 1 + before.matches('\n').count();
         let column = 1 + before.rsplit('\n').next().unwrap_or_default().chars().count();
-        Mistake { path: self.path.to_owned(), line, column, problem, remedy }
+        Mistake { path: self.path.to_owned(), line, column, problem: refusal.0, remedy: refusal.1 }
     }
 
     fn check<T>(
         &self,
         at: &std::ops::Range<usize>,
-        result: Result<T, Refusal>,
+        result: Result<T, TableProblem>,
     ) -> Result<T, Mistake> {
         result.map_err(|refusal| self.mistake(at.start, refusal))
     }
@@ -158,17 +158,17 @@ impl JobFile {
             let remedy = "docs/jobs.md has all keys, and an example".to_owned();
             place.mistake(error.span().map_or(0, |span| span.start), (problem, remedy))
         })?;
-        Reader { place, tables: &tables, refused }.read()
+        TableReader { place, tables: &tables, refused }.read()
     }
 }
 
-struct Reader<'a> {
+struct TableReader<'a> {
     place: Place<'a>,
     refused: &'a [&'a str],
     tables: &'a Tables,
 }
 
-impl Reader<'_> {
+impl TableReader<'_> {
     fn read(&self) -> Result<JobFile, Mistake> {
         let Self { place, tables, .. } = self;
         let names = |names: Vec<&Spanned<String>>| self.unique(names);
@@ -262,7 +262,7 @@ impl Reader<'_> {
         for target in targets {
             for chain in &chains {
                 for (name, path) in &seeds {
-                    jobs.push(self.job(target, *chain, (name, path), limits, job)?);
+                    jobs.push(self.job(target, *chain, name, path, limits, job)?);
                 }
             }
         }
@@ -273,8 +273,9 @@ impl Reader<'_> {
         &self,
         target: &Target,
         chain: Option<&Mutators>,
-        (seed, path): (&str, &Path),
-        limits: Limits,
+        seed: &str,
+        path: &Path,
+        limits: JobLimits,
         table: &JobTable,
     ) -> Result<Job, Mistake> {
         let mut options = self.target_options(target)?;
@@ -361,7 +362,7 @@ impl Reader<'_> {
     }
 
     /// The options for this value of `delivery`. `names_file`: the command has `@@`.
-    fn delivery(&self, text: &str, names_file: bool) -> Result<Vec<OsString>, Refusal> {
+    fn delivery(&self, text: &str, names_file: bool) -> Result<Vec<OsString>, TableProblem> {
         match (text, names_file) {
             ("stdin", false) | ("argument", true) => return Ok(Vec::new()),
             ("stdin", true) => {
@@ -497,7 +498,7 @@ fn plain(text: &str) -> String {
     text.chars().map(|letter| if good(letter) { letter } else { '_' }).take(64).collect()
 }
 
-fn limits(job: &JobTable) -> Result<Limits, Refusal> {
+fn limits(job: &JobTable) -> Result<JobLimits, TableProblem> {
     let JobTable { execs, seconds, .. } = job;
     if execs.is_none() && seconds.is_none() {
         return refusal("the job has no limit", "give it execs, seconds, or both");
@@ -506,7 +507,7 @@ fn limits(job: &JobTable) -> Result<Limits, Refusal> {
         return refusal("a limit of 0", "limits are at least 1");
     }
     let stall = Duration::from_secs(job.stall_seconds.unwrap_or(STALL));
-    Ok(Limits { execs: *execs, seconds: *seconds, stall })
+    Ok(JobLimits { execs: *execs, seconds: *seconds, stall })
 }
 
 /// Jobs of one place are rounds.

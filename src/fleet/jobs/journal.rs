@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use sha1::{Digest, Sha1};
 
 use super::Job;
-use super::results::{Row, Totals};
+use super::results::{JobRow, JobTotals};
 use ffuzz_sys::file;
 
 /// Those of a million jobs.
@@ -28,12 +28,12 @@ pub enum JournalError {
 #[serde(rename_all = "lowercase")]
 enum What {
     /// The numbers of its campaign at that moment.
-    Started(Totals),
-    Ended(Row),
+    Started(JobTotals),
+    Ended(JobRow),
 }
 
 #[derive(Debug, Deserialize, Serialize)]
-struct Entry {
+struct JournalEntry {
     /// Of the job's definition.
     key: String,
     job: String,
@@ -42,23 +42,23 @@ struct Entry {
 
 /// What a journal says, by the keys of jobs.
 #[derive(Debug, Default)]
-pub(super) struct Entries {
-    started: HashMap<String, Totals>,
-    ended: HashMap<String, Row>,
+pub(super) struct JournalEntries {
+    started: HashMap<String, JobTotals>,
+    ended: HashMap<String, JobRow>,
 }
 
-impl Entries {
+impl JournalEntries {
     /// The numbers with which an unfinished job was started; None: it was not. One that has failed goes on
     /// with what it had.
-    pub(super) fn base(&self, job: &Job) -> Option<&Totals> {
+    pub(super) fn base(&self, job: &Job) -> Option<&JobTotals> {
         self.started.get(&key(job))
     }
 
-    pub(super) fn row(&self, job: &Job) -> Row {
-        self.ended.get(&key(job)).cloned().unwrap_or_else(|| Row::waiting(job))
+    pub(super) fn row(&self, job: &Job) -> JobRow {
+        self.ended.get(&key(job)).cloned().unwrap_or_else(|| JobRow::waiting(job))
     }
 
-    fn add(&mut self, entry: Entry) {
+    fn add(&mut self, entry: JournalEntry) {
         match entry.what {
             What::Started(totals) => drop(self.started.insert(entry.key, totals)),
             What::Ended(row) => drop(self.ended.insert(entry.key, row)),
@@ -87,24 +87,24 @@ fn key(job: &Job) -> String {
 
 /// An open journal.
 #[derive(Debug)]
-pub(super) struct Journal {
+pub(super) struct JobJournal {
     path: PathBuf,
     file: File,
-    pub(super) known: Entries,
+    pub(super) known: JournalEntries,
 }
 
 /// What the file says; nothing without one. The last line may be cut by a full disk or a power failure.
-pub(super) fn read(path: &Path) -> Result<Entries, JournalError> {
+pub(super) fn read(path: &Path) -> Result<JournalEntries, JournalError> {
     Ok(parse(path)?.0)
 }
 
 /// And the length of what is complete.
-fn parse(path: &Path) -> Result<(Entries, usize), JournalError> {
+fn parse(path: &Path) -> Result<(JournalEntries, usize), JournalError> {
     let text = match file::read_whole(path, LARGEST) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Vec::new(),
         read => read.map_err(|source| JournalError::Io { path: path.to_owned(), source })?,
     };
-    let (mut entries, mut complete) = (Entries::default(), 0);
+    let (mut entries, mut complete) = (JournalEntries::default(), 0);
     for (number, line) in text.split_inclusive(|byte| *byte == b'\n').enumerate() {
         let is_last = complete + line.len() == text.len();
         match serde_json::from_slice(line) {
@@ -119,7 +119,7 @@ fn parse(path: &Path) -> Result<(Entries, usize), JournalError> {
     Ok((entries, complete))
 }
 
-impl Journal {
+impl JobJournal {
     pub(super) fn open(path: &Path) -> Result<Self, JournalError> {
         let (known, complete) = parse(path)?;
         let file = file::append(path)
@@ -128,17 +128,17 @@ impl Journal {
         Ok(Self { path: path.to_owned(), file, known })
     }
 
-    pub(super) fn starts(&mut self, job: &Job, totals: &Totals) -> Result<(), JournalError> {
+    pub(super) fn starts(&mut self, job: &Job, totals: &JobTotals) -> Result<(), JournalError> {
         self.add(job, What::Started(totals.clone()))
     }
 
-    pub(super) fn ends(&mut self, job: &Job, row: &Row) -> Result<(), JournalError> {
+    pub(super) fn ends(&mut self, job: &Job, row: &JobRow) -> Result<(), JournalError> {
         self.add(job, What::Ended(row.clone()))
     }
 
     /// Complete or not there: a cut line would be taken for the last one.
     fn add(&mut self, job: &Job, what: What) -> Result<(), JournalError> {
-        let entry = Entry { key: key(job), job: job.name(), what };
+        let entry = JournalEntry { key: key(job), job: job.name(), what };
         let mut line = serde_json::to_vec(&entry).unwrap_or_default();
         line.push(b'\n');
         let written = self.file.metadata().and_then(|data| {
@@ -154,8 +154,8 @@ impl Journal {
 
 #[cfg(test)]
 mod tests {
-    use super::super::Limits;
-    use super::super::results::Status;
+    use super::super::JobLimits;
+    use super::super::results::JobStatus;
     use super::*;
     use std::fs;
     use std::time::Duration;
@@ -166,7 +166,7 @@ mod tests {
             mutators: "m".into(),
             seed: seed.into(),
             round: 1,
-            limits: Limits { execs: Some(5), seconds: None, stall: Duration::from_secs(9) },
+            limits: JobLimits { execs: Some(5), seconds: None, stall: Duration::from_secs(9) },
             seeds: seed.into(),
             options: vec!["-p".into()],
             command: vec!["./t".into()],
@@ -195,20 +195,20 @@ mod tests {
     fn a_cut_line_is_forgotten_and_a_damaged_one_is_reported() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("journal");
-        let mut journal = Journal::open(&path).unwrap();
-        let base = Totals { execs: 7, ..Totals::default() };
+        let mut journal = JobJournal::open(&path).unwrap();
+        let base = JobTotals { execs: 7, ..JobTotals::default() };
         journal.starts(&job("a"), &base).unwrap();
-        let row = Row::of(&job("a"), &base, &Totals { execs: 9, ..Totals::default() });
+        let row = JobRow::of(&job("a"), &base, &JobTotals { execs: 9, ..JobTotals::default() });
         journal.ends(&job("a"), &row).unwrap();
         journal.starts(&job("b"), &base).unwrap();
         let whole = fs::read(&path).unwrap();
         fs::write(&path, &whole[..whole.len() - 9]).unwrap();
-        let mut journal = Journal::open(&path).unwrap();
+        let mut journal = JobJournal::open(&path).unwrap();
         assert_eq!((journal.known.row(&job("a")).execs, journal.known.base(&job("b"))), (2, None));
         journal.starts(&job("b"), &base).unwrap();
         assert_eq!(fs::read(&path).unwrap(), whole);
         let changed = Job { options: Vec::new(), ..job("a") };
-        assert_eq!(journal.known.row(&changed).status, Status::Waiting);
+        assert_eq!(journal.known.row(&changed).status, JobStatus::Waiting);
         let text = String::from_utf8(whole).unwrap().replacen("\"key\"", "\"kay\"", 1);
         fs::write(&path, text).unwrap();
         assert!(read(&path).unwrap_err().to_string().contains("line 1"));

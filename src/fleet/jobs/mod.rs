@@ -10,7 +10,7 @@ mod process;
 mod results;
 
 pub use file::{JobFile, Mistake};
-pub use results::{Row, Status};
+pub use results::{JobRow, JobStatus};
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::ffi::OsString;
@@ -27,8 +27,8 @@ use ffuzz_engine::feedback::Known;
 use ffuzz_sys::file::{self as sys_file, Locked};
 use ffuzz_sys::remedy::{self, Remedy};
 use ffuzz_sys::stop::Stop;
-use journal::{Journal, JournalError};
-use process::{Ended, Running};
+use journal::{JobJournal, JournalError};
+use process::{JobEnd, RunningJob};
 
 /// Interval between two looks at the processes, unless one of them ends earlier.
 const LOOK: Duration = Duration::from_millis(50);
@@ -41,7 +41,7 @@ pub struct Job {
     pub seed: String,
     /// From 1 on: the same seed, mutators and target again continue where the job before has ended.
     pub round: u32,
-    pub limits: Limits,
+    pub limits: JobLimits,
     /// A file or a folder.
     pub seeds: PathBuf,
     /// Options of `ffuzz`, without those that this module gives.
@@ -58,7 +58,7 @@ pub struct Job {
 }
 
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub struct Limits {
+pub struct JobLimits {
     pub execs: Option<u64>,
     pub seconds: Option<u64>,
     /// A job without a run for so long is ended.
@@ -142,12 +142,12 @@ pub enum JobEvent<'a> {
         job: &'a Job,
     },
     Ends {
-        row: &'a Row,
+        row: &'a JobRow,
     },
 }
 
 /// The rows of all jobs, finished or not, as the journal has them. Nothing is run.
-pub fn rows(folder: &Path, jobs: &[Job]) -> Result<Vec<Row>, JobsError> {
+pub fn rows(folder: &Path, jobs: &[Job]) -> Result<Vec<JobRow>, JobsError> {
     let known = journal::read(&journal_path(folder))?;
     Ok(jobs.iter().map(|job| known.row(job)).collect())
 }
@@ -162,11 +162,11 @@ pub(crate) fn coverage_of(folder: &Path, target: &str) -> PathBuf {
     folder.join("states").join(format!("{target}.json"))
 }
 
-struct Session<'a> {
+struct JobSession<'a> {
     manager: &'a Manager,
-    journal: Journal,
-    running: Vec<(usize, Running)>,
-    rows: Vec<Row>,
+    journal: JobJournal,
+    running: Vec<(usize, RunningJob)>,
+    rows: Vec<JobRow>,
     report: &'a mut dyn FnMut(JobEvent<'_>),
     /// Kept for its lock.
     _lock: Locked,
@@ -181,19 +181,20 @@ pub fn run(
     manager: &Manager,
     jobs: &[Job],
     report: &mut dyn FnMut(JobEvent<'_>),
-) -> Result<Vec<Row>, JobsError> {
+) -> Result<Vec<JobRow>, JobsError> {
     let folder = &manager.folder;
     for path in [folder.clone(), folder.join("states")] {
         create_folder(&path)?;
     }
     let lock = lock(folder)?;
     let stop = Stop::on_signals().map_err(JobsError::Signals)?;
-    let journal = Journal::open(&journal_path(folder))?;
-    let rows: Vec<Row> = jobs.iter().map(|job| journal.known.row(job)).collect();
+    let journal = JobJournal::open(&journal_path(folder))?;
+    let rows: Vec<JobRow> = jobs.iter().map(|job| journal.known.row(job)).collect();
     let mut waiting: VecDeque<usize> =
-        (0..jobs.len()).filter(|index| rows[*index].status != Status::Done).collect();
+        (0..jobs.len()).filter(|index| rows[*index].status != JobStatus::Done).collect();
     report(JobEvent::Begins { jobs: jobs.len(), finished: jobs.len() - waiting.len() });
-    let mut session = Session { manager, journal, running: Vec::new(), rows, report, _lock: lock };
+    let mut session =
+        JobSession { manager, journal, running: Vec::new(), rows, report, _lock: lock };
     while !(stop.asked() || waiting.is_empty() && session.running.is_empty()) {
         session.start_next(jobs, &mut waiting)?;
         session.look(jobs)?;
@@ -201,7 +202,7 @@ pub fn run(
     Ok(std::mem::take(&mut session.rows))
 }
 
-impl Session<'_> {
+impl JobSession<'_> {
     /// Starts jobs as long as there is room. Rounds of one place come one after the other.
     fn start_next(&mut self, jobs: &[Job], waiting: &mut VecDeque<usize>) -> Result<(), JobsError> {
         while self.running.len() < self.manager.at_once {
@@ -224,9 +225,11 @@ impl Session<'_> {
             };
             let core = self.free_core();
             (self.report)(JobEvent::Starts { job });
-            match Running::start(self.manager, job, core, base, continues) {
+            match RunningJob::start(self.manager, job, core, base, continues) {
                 Ok(running) => self.running.push((index, running)),
-                Err(error) => self.ended(index, job, Row::failed(job, &error, error.remedy()))?,
+                Err(error) => {
+                    self.ended(index, job, JobRow::failed(job, &error, error.remedy()))?
+                }
             }
         }
         Ok(())
@@ -267,13 +270,13 @@ impl Session<'_> {
         &self,
         index: usize,
         job: &Job,
-        running: &Running,
-        ended: Ended,
-    ) -> Result<Row, JobsError> {
+        running: &RunningJob,
+        ended: JobEnd,
+    ) -> Result<JobRow, JobsError> {
         let folder = self.folder_of(job);
-        let mut row = Row::of(job, &running.base, &results::totals(&folder));
-        if let Ended::Badly { cause, remedy } = ended {
-            row = Row { status: Status::Failed, cause, remedy, ..row };
+        let mut row = JobRow::of(job, &running.base, &results::totals(&folder));
+        if let JobEnd::Badly { cause, remedy } = ended {
+            row = JobRow { status: JobStatus::Failed, cause, remedy, ..row };
         }
         // A failed one may have found something before.
         let state = folder.join(process::COVERAGE);
@@ -282,12 +285,13 @@ impl Session<'_> {
                 Ok(own) => {
                     row.edges = own.counts()[0] as u64;
                     // It failed before, and what it had found then was taken in.
-                    let failed = Some(&self.rows[index]).filter(|row| row.status == Status::Failed);
+                    let failed =
+                        Some(&self.rows[index]).filter(|row| row.status == JobStatus::Failed);
                     row.new_edges = failed.map_or(0, |row| row.new_edges) + self.carry(job, own)?;
                 }
-                Err(error) if row.status != Status::Failed => {
-                    row = Row {
-                        status: Status::Failed,
+                Err(error) if row.status != JobStatus::Failed => {
+                    row = JobRow {
+                        status: JobStatus::Failed,
                         cause: error.to_string(),
                         remedy: format!("remove {}", state.display()),
                         ..row
@@ -315,7 +319,7 @@ impl Session<'_> {
         Ok(new as u64)
     }
 
-    fn ended(&mut self, index: usize, job: &Job, row: Row) -> Result<(), JobsError> {
+    fn ended(&mut self, index: usize, job: &Job, row: JobRow) -> Result<(), JobsError> {
         self.journal.ends(job, &row)?;
         (self.report)(JobEvent::Ends { row: &row });
         self.rows[index] = row;
@@ -332,7 +336,7 @@ impl Session<'_> {
     }
 }
 
-impl Drop for Session<'_> {
+impl Drop for JobSession<'_> {
     /// Also after an error: the jobs store what they have.
     fn drop(&mut self) {
         self.end_all();
@@ -354,7 +358,7 @@ fn lock(folder: &Path) -> Result<Locked, JobsError> {
 
 /// Sums of the rows by target, with what is known of it together.
 #[must_use]
-pub fn edges_by_target(folder: &Path, rows: &[Row]) -> BTreeMap<String, u64> {
+pub fn edges_by_target(folder: &Path, rows: &[JobRow]) -> BTreeMap<String, u64> {
     let targets = rows.iter().map(|row| row.target.clone());
     let known = |target: String| {
         let known = coverage::read(&coverage_of(folder, &target)).ok()?;

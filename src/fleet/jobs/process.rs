@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::time::{Duration, Instant};
 
-use super::results::{self, Totals};
+use super::results::{self, JobTotals};
 use super::{Job, JobsError, Manager, coverage_of, create_folder, remove};
 use ffuzz_disk::coverage;
 use ffuzz_engine::feedback::Part;
@@ -40,16 +40,16 @@ const TAIL: u64 = 16 << 10;
 
 /// How a job's process ended.
 #[derive(Debug)]
-pub(super) enum Ended {
+pub(super) enum JobEnd {
     Well,
     Badly { cause: String, remedy: String },
 }
 
 #[derive(Debug)]
-pub(super) struct Running {
+pub(super) struct RunningJob {
     process: Subprocess,
     pub(super) core: Option<usize>,
-    pub(super) base: Totals,
+    pub(super) base: JobTotals,
     log: PathBuf,
     folder: PathBuf,
     since: Instant,
@@ -67,12 +67,12 @@ pub(super) fn folder(manager: &Manager, job: &Job) -> PathBuf {
     manager.folder.join("jobs").join(job.place())
 }
 
-impl Running {
+impl RunningJob {
     pub(super) fn start(
         manager: &Manager,
         job: &Job,
         core: Option<usize>,
-        base: Totals,
+        base: JobTotals,
         continues: bool,
     ) -> Result<Self, JobsError> {
         let folder = folder(manager, job);
@@ -91,7 +91,7 @@ impl Running {
             manager,
             job,
             core,
-            &Inputs { folder: &folder, seeds: &seeds, known, base: &base },
+            &JobInputs { folder: &folder, seeds: &seeds, known, base: &base },
         );
         let process = launch(&argv, core, manager.at_once, &output);
         let process = process
@@ -119,7 +119,7 @@ impl Running {
     }
 
     /// How it ended, if it has.
-    pub(super) fn ended(&mut self) -> Option<Ended> {
+    pub(super) fn ended(&mut self) -> Option<JobEnd> {
         let Some(status) = self.process.try_wait() else {
             self.watch();
             return None;
@@ -127,9 +127,9 @@ impl Running {
         if let Some((_, cause)) = &self.asked {
             let remedy =
                 format!("see {}; run the same command again to resume it", self.log.display());
-            return Some(Ended::Badly { cause: cause.clone(), remedy });
+            return Some(JobEnd::Badly { cause: cause.clone(), remedy });
         }
-        Some(if status == 0 { Ended::Well } else { self.explain(status) })
+        Some(if status == 0 { JobEnd::Well } else { self.explain(status) })
     }
 
     /// Asks it to end.
@@ -168,7 +168,7 @@ impl Running {
     }
 
     /// The cause and the remedy that it has printed last.
-    fn explain(&self, status: i32) -> Ended {
+    fn explain(&self, status: i32) -> JobEnd {
         let text = tail(&self.log);
         let mut lines: VecDeque<&str> = text.lines().rev().collect();
         let mut next = |wanted: &str| {
@@ -181,10 +181,10 @@ impl Running {
         if cause.is_none() && is_full(&self.folder) {
             let cause = format!("no room left in {}", self.folder.display());
             let remedy = "free some space, then run the same command again".to_owned();
-            return Ended::Badly { cause, remedy };
+            return JobEnd::Badly { cause, remedy };
         }
         let see = || format!("see {}", self.log.display());
-        Ended::Badly {
+        JobEnd::Badly {
             cause: cause.unwrap_or_else(|| format!("it {}", exit_in_words(status))),
             remedy: remedy.unwrap_or_else(see),
         }
@@ -248,20 +248,20 @@ fn is_current(path: &Path) -> bool {
     coverage::read(path).is_ok_and(|known| known.parts.iter().all(is_same))
 }
 
-struct Inputs<'a> {
+struct JobInputs<'a> {
     folder: &'a Path,
     seeds: &'a Path,
     known: Option<PathBuf>,
-    base: &'a Totals,
+    base: &'a JobTotals,
 }
 
 fn command_line(
     manager: &Manager,
     job: &Job,
     core: Option<usize>,
-    inputs: &Inputs<'_>,
+    inputs: &JobInputs<'_>,
 ) -> Vec<OsString> {
-    let Inputs { folder, seeds, known, base } = inputs;
+    let JobInputs { folder, seeds, known, base } = inputs;
     let mut words: Vec<OsString> = vec![manager.program.clone().into(), "-i".into()];
     words.push(seeds.into());
     let mut add = |option: &str, value: OsString| words.extend([option.into(), value]);

@@ -9,7 +9,7 @@ use ffuzz_disk::output::stats;
 
 /// Numbers of a campaign so far, all its rounds included.
 #[derive(Clone, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
-pub(super) struct Totals {
+pub(super) struct JobTotals {
     pub execs: u64,
     pub seconds: u64,
     pub finds: u64,
@@ -21,7 +21,7 @@ pub(super) struct Totals {
 
 #[derive(Clone, Copy, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Status {
+pub enum JobStatus {
     /// Not finished; it may have been started.
     #[default]
     Waiting,
@@ -32,12 +32,12 @@ pub enum Status {
 /// One job with its results.
 #[derive(Clone, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
 #[serde(default)]
-pub struct Row {
+pub struct JobRow {
     pub target: String,
     pub mutators: String,
     pub seed: String,
     pub round: u32,
-    pub status: Status,
+    pub status: JobStatus,
     pub execs: u64,
     pub seconds: u64,
     /// Inputs that were kept, without the seeds.
@@ -56,7 +56,7 @@ pub struct Row {
     pub remedy: String,
 }
 
-impl Row {
+impl JobRow {
     /// Of a job that is not finished.
     pub(super) fn waiting(job: &Job) -> Self {
         let Job { target, mutators, seed, round, .. } = job;
@@ -70,9 +70,9 @@ impl Row {
     }
 
     /// Of one that has ended well: the difference of its campaign's numbers before and after it.
-    pub(super) fn of(job: &Job, before: &Totals, after: &Totals) -> Self {
+    pub(super) fn of(job: &Job, before: &JobTotals, after: &JobTotals) -> Self {
         Self {
-            status: Status::Done,
+            status: JobStatus::Done,
             execs: after.execs.saturating_sub(before.execs),
             seconds: after.seconds.saturating_sub(before.seconds),
             finds: after.finds.saturating_sub(before.finds),
@@ -88,15 +88,15 @@ impl Row {
     /// Of one that did not even start.
     pub(super) fn failed(job: &Job, cause: &impl ToString, remedy: impl Into<String>) -> Self {
         let (cause, remedy) = (cause.to_string(), remedy.into());
-        Self { status: Status::Failed, cause, remedy, ..Self::waiting(job) }
+        Self { status: JobStatus::Failed, cause, remedy, ..Self::waiting(job) }
     }
 }
 
 /// The numbers of the campaign in a job's folder; zero before it has written some.
-pub(super) fn totals(folder: &Path) -> Totals {
+pub(super) fn totals(folder: &Path) -> JobTotals {
     let stats = stats::read(&folder.join(process::OUT).join("default"));
     let number = |name: &str| stats.get(name).and_then(|text| text.parse().ok()).unwrap_or(0);
-    Totals {
+    JobTotals {
         execs: number("execs_done"),
         seconds: number("run_time"),
         finds: number("corpus_found"),

@@ -131,11 +131,11 @@ impl Checker {
 
 /// A thread that searches finds for alerts, and reports them to the broker.
 #[derive(Debug)]
-pub(super) struct Watcher {
+pub(super) struct AlertWatcher {
     finds: SyncSender<Vec<u8>>,
 }
 
-impl Watcher {
+impl AlertWatcher {
     /// Starts the thread, which ends when the watcher is dropped.
     #[must_use]
     pub(super) fn start(order: &StartOrder, link: &BrokerLink) -> Self {

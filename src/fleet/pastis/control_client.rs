@@ -10,6 +10,7 @@ use std::thread;
 
 use serde::Deserialize;
 
+use super::ClientEvent;
 use super::imports::{BrokerInput, ImportQueue};
 use crate::control::Command;
 
@@ -63,16 +64,18 @@ impl ControlClient {
         socket: &Path,
         number: u32,
         imports: &Arc<ImportQueue>,
-        events: Sender<impl From<(u32, FuzzerEvent)> + Send + 'static>,
+        events: Sender<ClientEvent>,
     ) -> io::Result<Self> {
         let stream = UnixStream::connect(socket)?;
         let client = Self { number, stream, imports: Arc::clone(imports) };
         imports.open(number);
         let (reader, inputs) = (client.stream.try_clone()?, Arc::clone(imports));
         thread::Builder::new().name("pastis-finds".into()).spawn(move || {
-            listen(reader, &inputs, |event| events.send((number, event).into()).is_ok());
+            listen(reader, &inputs, |event| {
+                events.send(ClientEvent::Fuzzer(number, event)).is_ok()
+            });
             inputs.close(number);
-            let _ = events.send((number, FuzzerEvent::Gone).into());
+            let _ = events.send(ClientEvent::Fuzzer(number, FuzzerEvent::Gone));
         })?;
         let (writer, imports) = (client.stream.try_clone()?, Arc::clone(imports));
         thread::Builder::new()

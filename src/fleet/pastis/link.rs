@@ -13,7 +13,7 @@ use std::thread;
 use std::time::Duration;
 
 use super::messages::{Message, Telemetry};
-use super::zmtp::{self, FrameWriter, Reader, ZmtpFrame};
+use super::zmtp::{self, FrameReader, FrameWriter, ZmtpFrame};
 
 /// Pause between two attempts to connect; `CONNECT` limits each attempt.
 const PAUSE: Duration = Duration::from_millis(500);
@@ -43,7 +43,7 @@ pub(super) struct BrokerLink {
     /// Hello of the next connection.
     hello: Arc<Mutex<Vec<u8>>>,
     outbox: Arc<Outbox>,
-    budget: Arc<Budget>,
+    budget: Arc<ByteBudget>,
 }
 
 impl BrokerLink {
@@ -129,7 +129,7 @@ impl BrokerLink {
 
     fn receive(
         &self,
-        reader: &mut Reader<TcpStream>,
+        reader: &mut FrameReader<TcpStream>,
         send: &impl Fn(BrokerEvent) -> bool,
     ) -> io::Result<()> {
         if !send(BrokerEvent::Up) {
@@ -194,7 +194,7 @@ struct SendQueue {
     idle: bool,
 }
 
-enum Next {
+enum NextFrame {
     Message(Vec<u8>),
     Pong(Vec<u8>),
 }
@@ -204,12 +204,12 @@ impl SendQueue {
         self.waiting.is_empty() && self.numbers.is_none() && self.pong.is_none()
     }
 
-    fn next(&mut self) -> Option<Next> {
+    fn next(&mut self) -> Option<NextFrame> {
         if let Some(context) = self.pong.take() {
-            return Some(Next::Pong(context));
+            return Some(NextFrame::Pong(context));
         }
         let message = self.waiting.pop_front().or_else(|| self.numbers.take());
-        message.map(Next::Message)
+        message.map(NextFrame::Message)
     }
 }
 
@@ -228,7 +228,7 @@ impl Outbox {
     }
 
     /// Waits for the next item to write; None at the end of the connection.
-    fn take(&self) -> Option<Next> {
+    fn take(&self) -> Option<NextFrame> {
         let mut queue = self.lock();
         while queue.open && queue.is_empty() {
             queue.idle = true;
@@ -243,8 +243,8 @@ impl Outbox {
     fn drain(&self, mut writer: FrameWriter<TcpStream>, stream: &TcpStream) {
         while let Some(next) = self.take() {
             let written = match next {
-                Next::Message(bytes) => writer.message(&bytes),
-                Next::Pong(context) => writer.pong(&context),
+                NextFrame::Message(bytes) => writer.message(&bytes),
+                NextFrame::Pong(context) => writer.pong(&context),
             };
             if written.is_err() {
                 break;
@@ -256,7 +256,7 @@ impl Outbox {
 
 /// Number of received bytes in use.
 #[derive(Debug, Default)]
-struct Budget {
+struct ByteBudget {
     held: Mutex<usize>,
     less: Condvar,
 }
@@ -264,13 +264,13 @@ struct Budget {
 /// A share of the budget, returned when dropped.
 #[derive(Debug)]
 pub(super) struct Reservation {
-    budget: Arc<Budget>,
+    budget: Arc<ByteBudget>,
     bytes: usize,
 }
 
 impl Reservation {
     /// Waits for room; a single message fits whatever its size.
-    fn new(budget: &Arc<Budget>, bytes: usize) -> Self {
+    fn new(budget: &Arc<ByteBudget>, bytes: usize) -> Self {
         let held = budget.held.lock().unwrap_or_else(PoisonError::into_inner);
         let full = |held: &mut usize| *held > 0 && *held + bytes > MOST_HELD;
         let mut held = budget.less.wait_while(held, full).unwrap_or_else(PoisonError::into_inner);

@@ -9,7 +9,7 @@
 //!    ▲                                         │                               kept running (workers::Worker)
 //!    │                                         │  seeds ─► ImportQueue ─► ControlClient ─► inject
 //!    │                                         │  finds ◄─ ControlClient ◄─ FuzzerEvent
-//!    └── outbox (bounded; newest numbers win) ◄┴── ExportQueue (the output folder holds it), Machine, Watcher (alerts)
+//!    └── outbox (bounded; newest numbers win) ◄┴── ExportQueue (the output folder holds it), Machine, AlertWatcher
 //! ```
 //!
 //! The outbox belongs to one connection and is emptied with it. `KnownInputs` records by content what the broker sent
@@ -42,7 +42,7 @@ pub use order::StartOrder;
 
 use crate::control::LONGEST_INPUT;
 use crate::workers::WorkerPlan;
-use alerts::Watcher;
+use alerts::AlertWatcher;
 use connection::Connection;
 use control_client::{FuzzerEvent, OWN};
 use engines::MachineLoad;
@@ -78,10 +78,10 @@ pub struct PastisOptions {
     /// Makes the fuzzer's command line from an order, a folder of seeds and the control socket.
     pub plan: Plans,
     /// Prints a message for the user.
-    pub say: Words,
+    pub say: LogFn,
 }
 
-type Words = Box<dyn Fn(Level, &str)>;
+type LogFn = Box<dyn Fn(Level, &str)>;
 type Plans = Box<dyn Fn(&StartOrder, &Path, &Path) -> Result<WorkerPlan, String>>;
 
 /// An event from a thread.
@@ -95,12 +95,6 @@ enum ClientEvent {
 impl From<BrokerEvent> for ClientEvent {
     fn from(news: BrokerEvent) -> Self {
         Self::Broker(news)
-    }
-}
-
-impl From<(u32, FuzzerEvent)> for ClientEvent {
-    fn from((client, said): (u32, FuzzerEvent)) -> Self {
-        Self::Fuzzer(client, said)
     }
 }
 
@@ -153,7 +147,7 @@ struct PastisClient {
     /// Sessions that were asked to stop.
     ending: Vec<BrokerSession>,
     /// Searches the finds for alerts.
-    watcher: Option<Watcher>,
+    watcher: Option<AlertWatcher>,
     connection: Option<Connection>,
     /// True if the missing broker was reported.
     was_down: bool,
@@ -242,7 +236,7 @@ impl PastisClient {
         match BrokerSession::new(order, &self.options.plan) {
             Ok(session) => {
                 let order = &session.order;
-                self.watcher = order.report.clone().map(|_| Watcher::start(order, &self.link));
+                self.watcher = order.report.clone().map(|_| AlertWatcher::start(order, &self.link));
                 self.session = Some(session);
                 self.offer();
                 self.log(Level::Info, &format!("fuzzing {} in {folder}", start.file_name));
@@ -443,7 +437,7 @@ fn printable(text: &str) -> String {
     text.chars().filter(|letter| !letter.is_control()).take(LONGEST_LOG).collect()
 }
 
-fn publish(link: &BrokerLink, session: &mut BrokerSession, watcher: Option<&Watcher>) {
+fn publish(link: &BrokerLink, session: &mut BrokerSession, watcher: Option<&AlertWatcher>) {
     while let Some((kind, path, bytes)) = session.exports.next(&session.known) {
         let message = Message::Seed(SeedMessage { bytes: bytes.clone(), kind: kind as i32 });
         if !link.send(message) {

@@ -6,7 +6,8 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, SyncSender, sync_channel};
 use std::time::{Duration, Instant};
 
-use super::control_client::{ControlClient, FuzzerEvent};
+use super::ClientEvent;
+use super::control_client::ControlClient;
 use super::error::Refusal;
 use super::exports::{ExportQueue, KnownInputs, digest};
 use super::imports::{BrokerInput, ImportCount, ImportQueue};
@@ -110,7 +111,7 @@ impl BrokerSession {
     pub(super) fn supervise(
         &mut self,
         control_clients: &mut u32,
-        events: &Sender<impl From<(u32, FuzzerEvent)> + Send + 'static>,
+        events: &Sender<ClientEvent>,
     ) -> SessionState {
         if self.worker.is_due()
             && self.stopping.is_none()

@@ -35,7 +35,7 @@ pub(super) enum ZmtpFrame {
 
 /// Reads frames, without a time limit.
 #[derive(Debug)]
-pub(super) struct Reader<R> {
+pub(super) struct FrameReader<R> {
     stream: BufReader<R>,
 }
 
@@ -46,13 +46,15 @@ pub(super) struct FrameWriter<W> {
 }
 
 /// Exchanges greetings with the peer, and checks its READY.
-pub(super) fn open(stream: TcpStream) -> io::Result<(Reader<TcpStream>, FrameWriter<TcpStream>)> {
+pub(super) fn open(
+    stream: TcpStream,
+) -> io::Result<(FrameReader<TcpStream>, FrameWriter<TcpStream>)> {
     let deadline = Instant::now() + HANDSHAKE;
     stream.set_nodelay(true)?;
     stream.set_write_timeout(Some(PATIENCE))?;
     let mut writer = FrameWriter { stream: stream.try_clone()? };
     writer.stream.write_all(&greeting())?;
-    let mut timed = Timed { stream: &stream, deadline };
+    let mut timed = TimedStream { stream: &stream, deadline };
     let mut theirs = [0; GREETING];
     timed.read_exact(&mut theirs)?;
     check_greeting(&theirs)?;
@@ -61,16 +63,16 @@ pub(super) fn open(stream: TcpStream) -> io::Result<(Reader<TcpStream>, FrameWri
     let (flags, body) = read_frame(&mut timed)?;
     check_ready(flags, &body)?;
     stream.set_read_timeout(None)?;
-    Ok((Reader { stream: BufReader::new(stream) }, writer))
+    Ok((FrameReader { stream: BufReader::new(stream) }, writer))
 }
 
 /// A stream with a deadline for reading.
-struct Timed<'a> {
+struct TimedStream<'a> {
     stream: &'a TcpStream,
     deadline: Instant,
 }
 
-impl Read for Timed<'_> {
+impl Read for TimedStream<'_> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let left = self.deadline.saturating_duration_since(Instant::now());
         if left.is_zero() {
@@ -170,7 +172,7 @@ fn read_frame(stream: &mut impl Read) -> io::Result<(u8, Vec<u8>)> {
     Ok((flags, body))
 }
 
-impl<R: Read> Reader<R> {
+impl<R: Read> FrameReader<R> {
     /// Reads the next message or ping; skips other commands.
     pub(super) fn frame(&mut self) -> io::Result<ZmtpFrame> {
         let mut parts = false;
@@ -224,8 +226,8 @@ impl<W: Write> FrameWriter<W> {
 mod tests {
     use super::*;
 
-    fn reader(bytes: &[u8]) -> Reader<&[u8]> {
-        Reader { stream: BufReader::new(bytes) }
+    fn reader(bytes: &[u8]) -> FrameReader<&[u8]> {
+        FrameReader { stream: BufReader::new(bytes) }
     }
 
     #[test]

@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 pub use error::FleetError;
 pub use worker::WorkerPlan;
 
-use crate::control::{Answer, Command, Control, Deliver, Incoming, Order};
+use crate::control::{Answer, Command, CommandSource, Deliver, Incoming, Order};
 use ffuzz_config::options::TriageOptions;
 use ffuzz_crashes::triage::{Follower, pointers};
 use ffuzz_event::{Event, EventBus, EventSink, Snapshot, StopReason};
@@ -69,7 +69,7 @@ pub struct FleetOptions {
 pub fn run(
     options: FleetOptions,
     sinks: Vec<Box<dyn EventSink>>,
-    control: Vec<Control>,
+    control: Vec<CommandSource>,
 ) -> Result<StopReason, FleetError> {
     let stop = Stop::on_signals().map_err(FleetError::Signals)?;
     stop.suspend_between_runs().map_err(FleetError::Signals)?;

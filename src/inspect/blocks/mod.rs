@@ -40,12 +40,12 @@ pub struct Blocks {
     /// The `entries` that calls, returns, tables or pointers may lead to, not only branches; ascending.
     pub indirect: Vec<u64>,
     /// Refused code with the reason.
-    pub refused: Vec<(Range<u64>, Refusal)>,
+    pub refused: Vec<(Range<u64>, CodeRefusal)>,
 }
 
 /// Why the code of a range is not used.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub enum Refusal {
+pub enum CodeRefusal {
     /// There is no instruction at this address.
     Invalid(u64),
     /// The last instruction ends here, which is not the end of the range.
@@ -54,7 +54,7 @@ pub enum Refusal {
     Branch(u64),
 }
 
-impl fmt::Display for Refusal {
+impl fmt::Display for CodeRefusal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Invalid(at) => write!(f, "no instruction at {at:#x}"),
@@ -125,7 +125,7 @@ impl Blocks {
                 }
             }
         }
-        let mut code = Code { swept };
+        let mut code = DecodedCode { swept };
         code.refuse_contradictions(&mut blocks.refused, &mut stray);
         code.add_targets(file);
         for target in stray {
@@ -150,11 +150,11 @@ impl Blocks {
 }
 
 /// All code of a file that could be decoded, by address.
-struct Code {
+struct DecodedCode {
     swept: Vec<Sweep>,
 }
 
-impl Code {
+impl DecodedCode {
     /// Index of the range that contains this address.
     fn at(&self, address: u64) -> Option<usize> {
         let after = self.swept.partition_point(|sweep| sweep.range.start <= address);
@@ -165,7 +165,7 @@ impl Code {
     /// targets of refused ranges to `stray`.
     fn refuse_contradictions(
         &mut self,
-        refused: &mut Vec<(Range<u64>, Refusal)>,
+        refused: &mut Vec<(Range<u64>, CodeRefusal)>,
         stray: &mut Vec<u64>,
     ) {
         let mut why = vec![None; self.swept.len()];
@@ -173,8 +173,8 @@ impl Code {
             for target in sweep.branches.iter().chain(&sweep.calls) {
                 let to = self.at(*target);
                 if let Some(to) = to.filter(|to| !self.swept[*to].knows(*target)) {
-                    why[from] = Some(Refusal::Branch(*target));
-                    why[to] = Some(Refusal::Branch(*target));
+                    why[from] = Some(CodeRefusal::Branch(*target));
+                    why[to] = Some(CodeRefusal::Branch(*target));
                 }
             }
         }
@@ -222,7 +222,7 @@ impl Code {
         }
         labels.sort_unstable();
         labels.dedup();
-        let data = tables::Data::of(file);
+        let data = tables::DataSections::of(file);
         let has_relocations = file.kind() == ObjectKind::Dynamic;
         for index in 0..self.swept.len() {
             let sweep = &mut self.swept[index];
@@ -253,12 +253,12 @@ impl Code {
 
 /// Size of a file's code in bytes, and the part that `.eh_frame` lists.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
-pub struct Known {
+pub struct CodeSize {
     code: u64,
     known: u64,
 }
 
-impl Known {
+impl CodeSize {
     pub fn of(file: &object::File<'_>, blocks: &Blocks) -> Self {
         let bytes = |range: &Range<u64>| range.end - range.start;
         let refused = blocks.refused.iter().map(|(range, _)| range);
@@ -281,7 +281,7 @@ impl Known {
     }
 }
 
-impl AddAssign for Known {
+impl AddAssign for CodeSize {
     fn add_assign(&mut self, other: Self) {
         self.code += other.code;
         self.known += other.known;
@@ -298,7 +298,7 @@ fn executable<'a>(file: &'a object::File<'_>) -> impl Iterator<Item = Range<u64>
 }
 
 /// An entry of `.eh_frame`.
-struct Frame {
+struct UnwindEntry {
     range: Range<u64>,
     /// Address of its exception table.
     exceptions: Option<u64>,
@@ -313,7 +313,7 @@ pub fn ranges(file: &object::File<'_>) -> Vec<Range<u64>> {
 }
 
 /// The entries of `.eh_frame`, without the return trampolines of signal handlers.
-fn frames(file: &object::File<'_>) -> Vec<Frame> {
+fn frames(file: &object::File<'_>) -> Vec<UnwindEntry> {
     let Some(section) = file.section_by_name(".eh_frame") else { return Vec::new() };
     let data = section.data().unwrap_or_default();
     let frame = EhFrame::new(data, LittleEndian);
@@ -336,7 +336,7 @@ fn frames(file: &object::File<'_>) -> Vec<Frame> {
                 _ => None,
             };
             let range = fde.initial_address()..fde.initial_address().saturating_add(fde.len());
-            found.push(Frame { range, exceptions });
+            found.push(UnwindEntry { range, exceptions });
         }
     }
     found
@@ -363,14 +363,14 @@ mod tests {
     use super::*;
 
     /// Decoded parts of code, placed one after the other from address 16.
-    fn swept(parts: &[&[u8]]) -> Code {
+    fn swept(parts: &[&[u8]]) -> DecodedCode {
         let mut start = 16;
         let sweep = |code: &&[u8]| {
             let range = start..start + code.len() as u64;
             start = range.end;
             Sweep::new(code, range).unwrap()
         };
-        Code { swept: parts.iter().map(sweep).collect() }
+        DecodedCode { swept: parts.iter().map(sweep).collect() }
     }
 
     #[test]
@@ -381,7 +381,7 @@ mod tests {
         let mut stray = Vec::new();
         code.refuse_contradictions(&mut refused, &mut stray);
         assert_eq!(stray, [19]);
-        assert_eq!(refused, [(16..18, Refusal::Branch(19)), (18..23, Refusal::Branch(19))]);
+        assert_eq!(refused, [(16..18, CodeRefusal::Branch(19)), (18..23, CodeRefusal::Branch(19))]);
         assert!(code.swept.iter().map(|sweep| &sweep.range).eq([&(23..24)]));
     }
 }

@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use iced_x86::{FlowControl, Instruction, Mnemonic, OpKind, Register};
 
-use super::Refusal;
+use super::CodeRefusal;
 use crate::lines::decoder;
 
 /// Facts from the instructions of a range.
@@ -37,7 +37,7 @@ pub(super) struct Sweep {
 }
 
 impl Sweep {
-    pub(super) fn new(code: &[u8], range: Range<u64>) -> Result<Self, Refusal> {
+    pub(super) fn new(code: &[u8], range: Range<u64>) -> Result<Self, CodeRefusal> {
         let mut sweep = Self {
             instructions: Bits::new(code.len()),
             blocks: Bits::new(code.len()),
@@ -62,7 +62,7 @@ impl Sweep {
         while decoder.can_decode() {
             decoder.decode_out(&mut instruction);
             if instruction.is_invalid() {
-                return Err(Refusal::Invalid(instruction.ip()));
+                return Err(CodeRefusal::Invalid(instruction.ip()));
             }
             let at = instruction.ip() - sweep.range.start;
             sweep.instructions.set(at);
@@ -86,7 +86,7 @@ impl Sweep {
         if decoder.ip() == sweep.range.end {
             Ok(sweep)
         } else {
-            Err(Refusal::Overrun(decoder.ip()))
+            Err(CodeRefusal::Overrun(decoder.ip()))
         }
     }
 
@@ -265,7 +265,7 @@ impl Bits {
 mod tests {
     use super::*;
 
-    fn starts(code: &[u8]) -> Result<Vec<u64>, Refusal> {
+    fn starts(code: &[u8]) -> Result<Vec<u64>, CodeRefusal> {
         Sweep::new(code, 16..16 + code.len() as u64).map(|sweep| sweep.starts().collect())
     }
 
@@ -279,8 +279,8 @@ mod tests {
     #[test]
     fn a_range_that_is_not_code_alone_is_refused() {
         // The last instruction extends past the range; 06 is invalid in 64-bit code.
-        assert_eq!(starts(&[0x90, 0xe8, 0x00]), Err(Refusal::Invalid(17)));
-        assert_eq!(starts(&[0x06, 0x90]), Err(Refusal::Invalid(16)));
+        assert_eq!(starts(&[0x90, 0xe8, 0x00]), Err(CodeRefusal::Invalid(17)));
+        assert_eq!(starts(&[0x06, 0x90]), Err(CodeRefusal::Invalid(16)));
     }
 
     #[test]

@@ -9,11 +9,11 @@ use object::{Object, ObjectSection, RelocationFlags, SectionFlags, elf};
 const MOST_ENTRIES: usize = 1 << 16;
 
 /// A file's data sections, without its code.
-pub(super) struct Data<'a> {
+pub(super) struct DataSections<'a> {
     sections: Vec<(Range<u64>, &'a [u8])>,
 }
 
-impl<'a> Data<'a> {
+impl<'a> DataSections<'a> {
     pub(super) fn of(file: &object::File<'a>) -> Self {
         let section = |section: object::Section<'a, '_>| {
             let SectionFlags::Elf { sh_flags, .. } = section.flags() else { return None };
@@ -148,7 +148,7 @@ mod tests {
     #[test]
     fn a_relative_table_ends_with_the_next_one() {
         let bytes = [-16_i32, -8, 4].map(i32::to_le_bytes).concat();
-        let data = Data { sections: vec![(0x2000..0x200c, &bytes)] };
+        let data = DataSections { sections: vec![(0x2000..0x200c, &bytes)] };
         assert_eq!(data.relative_table(0x2000, 0x2008).collect::<Vec<_>>(), [0x1ff0, 0x1ff8]);
         assert_eq!(data.relative_table(0x1000, u64::MAX).count(), 0);
     }

@@ -230,14 +230,14 @@ pub(super) fn is_call(instruction: &Instruction) -> bool {
 }
 
 /// Places where the original of a function jumps to its copy.
-pub(super) struct Sites {
+pub(super) struct JumpSites {
     /// Addresses of jumps, ascending.
     pub(super) jumps: Vec<u64>,
     /// Blocks that may be reached in the original and have no room for a jump.
     exposed: Vec<u64>,
 }
 
-impl Sites {
+impl JumpSites {
     /// Chooses the jumps. A jump must not cover anything that is reached other than through it, nor a call, which
     /// stays in the original.
     pub(super) fn of(function: &Function<'_>) -> Self {
@@ -295,14 +295,14 @@ mod tests {
     fn a_jump_covers_no_entry_and_no_call() {
         // 16: test edi, edi; 18: je 25; 20: mov eax, 1; 25: ret; 26: nop (five bytes); 31: ret
         let code = &[0x85, 0xff, 0x74, 5, 0xb8, 1, 0, 0, 0, 0xc3, 0x0f, 0x1f, 0x44, 0, 0, 0xc3];
-        let sites = Sites::of(&function(code, blocks(&[16, 20, 25], &[16, 25])));
+        let sites = JumpSites::of(&function(code, blocks(&[16, 20, 25], &[16, 25])));
         // The block at 20 is reached only through 16, whose jump covers its first byte.
         assert_eq!((&*sites.jumps, &*sites.exposed), (&[16, 25][..], &[][..]));
-        let sites = Sites::of(&function(code, blocks(&[16, 20, 25, 26], &[16, 20, 25, 26])));
+        let sites = JumpSites::of(&function(code, blocks(&[16, 20, 25, 26], &[16, 20, 25, 26])));
         assert_eq!((&*sites.jumps, &*sites.exposed), (&[20, 26][..], &[16, 25][..]));
         // 16: mov edi, eax; 18: call 23; 23: mov eax, 1; 28: ret
         let code = &[0x89, 0xc7, 0xe8, 0, 0, 0, 0, 0xb8, 1, 0, 0, 0, 0xc3];
-        let sites = Sites::of(&function(code, blocks(&[16], &[16, 23])));
+        let sites = JumpSites::of(&function(code, blocks(&[16], &[16, 23])));
         assert_eq!((&*sites.jumps, &*sites.exposed), (&[23][..], &[16][..]));
         assert!(!sites.is_covered(16));
     }

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use iced_x86::{FlowControl, Instruction};
 
-use super::function::{Function, Sites, is_call};
+use super::function::{Function, JumpSites, is_call};
 use super::{Amount, CountedBy, Detours};
 use crate::blocks::Blocks;
 
@@ -89,7 +89,7 @@ impl<'a> Writer<'a> {
 
     pub(super) fn write(&mut self, function: &Function<'_>) {
         let counting = Counting::of(function);
-        let sites = Sites::of(function);
+        let sites = JumpSites::of(function);
         // The code of taken edges follows the function.
         let mut taken = Vec::new();
         for (index, instruction) in function.instructions.iter().enumerate() {
@@ -153,7 +153,7 @@ impl<'a> Writer<'a> {
         None
     }
 
-    fn counted_by(&self, function: &Function<'_>, sites: &Sites, index: usize) -> CountedBy {
+    fn counted_by(&self, function: &Function<'_>, sites: &JumpSites, index: usize) -> CountedBy {
         if !sites.is_covered(function.instructions[index].ip()) {
             CountedBy::Breakpoint
         } else if self.is_implied(function, sites, index) {
@@ -166,7 +166,7 @@ impl<'a> Writer<'a> {
     /// Returns true if later counters show how often the block that begins at this instruction ran: each way out of
     /// it is a counted edge, or leads to a block with no other predecessor. The block has no call, which may not
     /// return.
-    fn is_implied(&self, function: &Function<'_>, sites: &Sites, index: usize) -> bool {
+    fn is_implied(&self, function: &Function<'_>, sites: &JumpSites, index: usize) -> bool {
         let leads_alone = |target: u64| {
             function.number(target).is_some_and(|number| self.arrivals[number as usize] == 1)
                 && self.blocks.indirect.binary_search(&target).is_err()

@@ -23,7 +23,7 @@ pub(super) struct Stretch {
 
 /// A block of the machine code.
 #[derive(Clone, Debug, Eq, PartialEq)]
-struct Block {
+struct CodeBlock {
     range: Range<u64>,
     counter: Option<usize>,
     /// Indices of the blocks that may follow.
@@ -37,7 +37,8 @@ pub(super) fn stretches(function: &Function<'_>, is_x86: bool, last: &Last) -> V
     }
     let blocks = if is_x86 { blocks(function, last) } else { counted_only(function) };
     let evidence = evidence(&blocks);
-    let stretch = |(Block { range, counter, .. }, counters)| Stretch { range, counter, counters };
+    let stretch =
+        |(CodeBlock { range, counter, .. }, counters)| Stretch { range, counter, counters };
     blocks.into_iter().zip(evidence).map(stretch).collect()
 }
 
@@ -58,7 +59,7 @@ pub(super) fn function_flow(
     compared: &[(u64, u32)],
 ) -> FunctionFlow {
     let blocks = blocks(function, last);
-    let site = |block: &Block| {
+    let site = |block: &CodeBlock| {
         let before = compared.partition_point(|(at, _)| *at < block.range.end);
         let last = compared[..before].last().filter(|(at, _)| block.range.contains(at));
         last.map(|(_, site)| *site)
@@ -84,8 +85,8 @@ pub(super) fn function_flow(
 }
 
 /// First instruction of each block with a counter, for processors whose code is not decoded.
-fn counted_only(function: &Function<'_>) -> Vec<Block> {
-    let block = |(pc, index): &(u64, usize)| Block {
+fn counted_only(function: &Function<'_>) -> Vec<CodeBlock> {
+    let block = |(pc, index): &(u64, usize)| CodeBlock {
         range: *pc..pc + 1,
         counter: Some(*index),
         after: vec![],
@@ -95,7 +96,7 @@ fn counted_only(function: &Function<'_>) -> Vec<Block> {
 
 /// For each block, the counters that imply that it was reached: those of blocks to which, or from which,
 /// every path leads through it.
-fn evidence(blocks: &[Block]) -> Vec<Vec<usize>> {
+fn evidence(blocks: &[CodeBlock]) -> Vec<Vec<usize>> {
     let after: Vec<&[usize]> = blocks.iter().map(|block| &*block.after).collect();
     let (earlier, later) = (dominators(&after), postdominators(&after));
     let mut evidence = vec![Vec::new(); blocks.len()];
@@ -181,7 +182,7 @@ impl Ends {
     }
 }
 
-fn blocks(function: &Function<'_>, last: &Last) -> Vec<Block> {
+fn blocks(function: &Function<'_>, last: &Last) -> Vec<CodeBlock> {
     let ends = Ends::read(function, last);
     let starts: Vec<u64> = ends.starts.iter().copied().collect();
     let position = |address: &u64| starts.binary_search(address).ok();
@@ -195,9 +196,9 @@ fn blocks(function: &Function<'_>, last: &Last) -> Vec<Block> {
         after.sort_unstable();
         after.dedup();
         let counter = counters.get(start).copied();
-        Block { range: *start..end, counter, after }
+        CodeBlock { range: *start..end, counter, after }
     };
-    let mut blocks: Vec<Block> = starts.iter().enumerate().map(block).collect();
+    let mut blocks: Vec<CodeBlock> = starts.iter().enumerate().map(block).collect();
     // Padding before a loop is no path to it.
     let reached: BTreeSet<usize> = blocks.iter().flat_map(|block| block.after.clone()).collect();
     for (index, block) in blocks.iter_mut().enumerate().skip(1) {

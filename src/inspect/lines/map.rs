@@ -8,12 +8,12 @@ use std::path::{Path, PathBuf};
 use object::{Object, ObjectSymbol, SymbolKind};
 
 use super::flow::Stretch;
-use super::source::Row;
-use super::{FileCounters, LinesError, Source, stretches, with_file, written};
+use super::source::LineRow;
+use super::{DebugInfo, FileCounters, LinesError, stretches, with_file, written};
 
 /// Coverage of inputs in one or more files of a target.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
-pub struct Covered {
+pub struct CoveredSource {
     /// Lines to which the debug information attributes code, by source file and line.
     pub files: BTreeMap<String, BTreeMap<u32, LineFacts>>,
     /// In address order; copies of templates and of included files are separate entries.
@@ -58,13 +58,13 @@ type SourcePlace = (String, u32, u32);
 pub struct LineMap {
     path: PathBuf,
     /// Number of counters that a process of it reports.
-    counters: Counters,
+    counters: CounterCount,
     functions: Vec<FunctionLines>,
-    source: Source,
+    source: DebugInfo,
 }
 
 #[derive(Clone, Copy, Debug)]
-enum Counters {
+enum CounterCount {
     /// Size of the file's own table.
     Table(usize),
     /// Lower bound: more counters may follow the last one that has a block.
@@ -114,10 +114,10 @@ impl LineMap {
             let functions = program.functions.iter().zip(stretches(&program)).map(function);
             let functions = functions.collect();
             let counters = match is_counted {
-                true => Counters::AtLeast(program.pcs.len()),
-                false => Counters::Table(program.pcs.len()),
+                true => CounterCount::AtLeast(program.pcs.len()),
+                false => CounterCount::Table(program.pcs.len()),
             };
-            Ok(Self { path: path.to_owned(), counters, functions, source: Source::read(file) })
+            Ok(Self { path: path.to_owned(), counters, functions, source: DebugInfo::read(file) })
         })
     }
 
@@ -133,15 +133,15 @@ impl LineMap {
     #[must_use]
     pub fn counters(&self) -> usize {
         match self.counters {
-            Counters::Table(count) | Counters::AtLeast(count) => count,
+            CounterCount::Table(count) | CounterCount::AtLeast(count) => count,
         }
     }
 
     /// Adds a run of input `number`; `edges` are the file's counters after it.
     pub fn add(&mut self, number: usize, edges: &[u8]) -> Result<(), LinesError> {
         let (expected, is_other) = match self.counters {
-            Counters::Table(count) => (count, edges.len() != count),
-            Counters::AtLeast(count) => (count, edges.len() < count),
+            CounterCount::Table(count) => (count, edges.len() != count),
+            CounterCount::AtLeast(count) => (count, edges.len() < count),
         };
         if is_other {
             let (found, expected) = (expected, edges.len());
@@ -167,7 +167,7 @@ impl LineMap {
 
     /// Adds the file's lines and functions to `covered`. `first` is the place of its first counter in the edge map. A
     /// line with several stretches has the count of the most frequent one.
-    pub fn collect(&self, first: usize, covered: &mut Covered) {
+    pub fn collect(&self, first: usize, covered: &mut CoveredSource) {
         let inlined = self.inlined();
         for function in &self.functions {
             let own = function.facts();
@@ -224,7 +224,7 @@ impl LineMap {
             for (stretch, facts) in &function.stretches {
                 let Some(counter) = stretch.counter else { continue };
                 let place = self.source.rows(&stretch.range).find(|row| row.column > 0);
-                if let Some(Row { file, line, column, .. }) = place {
+                if let Some(LineRow { file, line, column, .. }) = place {
                     let copies = places.entry((file.into_owned(), line, column)).or_default();
                     copies.entry(function.start).or_default().push((counter, facts.is_proved));
                 }
@@ -312,7 +312,7 @@ impl FunctionLines {
     }
 }
 
-impl Covered {
+impl CoveredSource {
     fn add(&mut self, file: &str, line: u32, facts: LineFacts) {
         if !self.files.contains_key(file) {
             self.files.insert(file.to_owned(), BTreeMap::new());

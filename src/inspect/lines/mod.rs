@@ -12,7 +12,7 @@ mod places;
 mod program;
 mod source;
 
-pub use map::{Covered, FunctionFacts, LineFacts, LineMap};
+pub use map::{CoveredSource, FunctionFacts, LineFacts, LineMap};
 pub use places::CounterPlaces;
 pub use places::Places;
 
@@ -28,7 +28,7 @@ use flow::Stretch;
 use program::ElfProgram;
 pub use program::{decoder, table};
 pub use source::written;
-pub use source::{Frame, Source};
+pub use source::{DebugInfo, Frame};
 
 /// Reason why the lines of a program are unknown.
 #[derive(Debug, thiserror::Error, Diagnostic)]

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use object::{Object, ObjectSymbol, SymbolKind};
 
-use super::{FileCounters, LinesError, Source, with_file};
+use super::{DebugInfo, FileCounters, LinesError, with_file};
 use ffuzz_engine::domain::Site;
 use ffuzz_engine::executor::Module;
 
@@ -16,7 +16,7 @@ pub struct Places {
     pcs: Vec<u64>,
     /// Start, end and name of each function, by start.
     functions: Vec<(u64, u64, String)>,
-    source: Source,
+    source: DebugInfo,
 }
 
 impl Places {
@@ -33,7 +33,7 @@ impl Places {
                 })
                 .collect();
             functions.sort_unstable();
-            Ok(Self { pcs: program.pcs, functions, source: Source::read(file) })
+            Ok(Self { pcs: program.pcs, functions, source: DebugInfo::read(file) })
         })
     }
 

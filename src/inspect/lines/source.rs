@@ -10,7 +10,7 @@ use addr2line::Context;
 use gimli::{Dwarf, EndianArcSlice, LittleEndian, SectionId};
 use object::{Object, ObjectSection};
 
-type Reader = EndianArcSlice<LittleEndian>;
+type DwarfReader = EndianArcSlice<LittleEndian>;
 
 /// Path of Rust's standard library in debug information; results there are of no interest.
 const STANDARD_LIBRARY: &str = "/rustc/";
@@ -19,12 +19,12 @@ const HASH: usize = 19;
 
 /// The debug information of a program or library. Unreadable parts count as missing.
 #[derive(Default)]
-pub struct Source {
-    context: Option<Context<Reader>>,
+pub struct DebugInfo {
+    context: Option<Context<DwarfReader>>,
 }
 
 /// A row of the line table.
-pub struct Row<'a> {
+pub struct LineRow<'a> {
     pub address: u64,
     pub file: Cow<'a, str>,
     pub line: u32,
@@ -40,12 +40,12 @@ pub struct Frame {
     pub column: u32,
 }
 
-impl Source {
+impl DebugInfo {
     pub fn read(file: &object::File<'_>) -> Self {
-        let load = |id: SectionId| -> Result<Reader, gimli::Error> {
+        let load = |id: SectionId| -> Result<DwarfReader, gimli::Error> {
             let section = file.section_by_name(id.name());
             let data = section.and_then(|section| section.data().ok()).unwrap_or_default();
-            Ok(Reader::new(Arc::from(data), LittleEndian))
+            Ok(DwarfReader::new(Arc::from(data), LittleEndian))
         };
         let has_lines = file.section_by_name(SectionId::DebugLine.name()).is_some();
         let dwarf = has_lines.then(|| Dwarf::load(load).ok()).flatten();
@@ -62,7 +62,7 @@ impl Source {
     }
 
     /// Like [`Self::within`], with columns and the address of each row's code.
-    pub fn rows(&self, range: &Range<u64>) -> impl Iterator<Item = Row<'_>> {
+    pub fn rows(&self, range: &Range<u64>) -> impl Iterator<Item = LineRow<'_>> {
         let context = self.context.as_ref();
         let rows = context
             .and_then(|context| context.find_location_range(range.start, range.end).ok())
@@ -71,7 +71,7 @@ impl Source {
         rows.filter_map(|(address, _, location)| {
             let line = location.line.filter(|line| *line > 0)?;
             let column = location.column.unwrap_or(0);
-            Some(Row { address, file: plain(location.file?), line, column })
+            Some(LineRow { address, file: plain(location.file?), line, column })
         })
     }
 
@@ -119,9 +119,9 @@ impl Source {
     }
 }
 
-impl fmt::Debug for Source {
+impl fmt::Debug for DebugInfo {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Source").field("is_empty", &self.is_empty()).finish()
+        f.debug_struct("DebugInfo").field("is_empty", &self.is_empty()).finish()
     }
 }
 
@@ -189,12 +189,15 @@ mod tests {
         let mut symbols = file.symbols().filter(|symbol| symbol.kind() == SymbolKind::Text);
         let symbol = symbols.find(|symbol| symbol.name().is_ok_and(|it| it.contains(name)));
         let start = symbol.unwrap().address();
-        let source = Source::read(&file);
+        let source = DebugInfo::read(&file);
         let frame = source.frame(start).unwrap();
         assert!(frame.file.ends_with("source.rs") && frame.line > 0, "{frame:?}");
         assert!(frame.function.contains(name), "{frame:?}");
         let rows: Vec<_> = source.within(&(start..start + 1)).collect();
         assert_eq!(rows, [(Cow::Borrowed(&*frame.file), frame.line)]);
-        assert_eq!((Source::default().is_empty(), Source::default().frame(start)), (true, None));
+        assert_eq!(
+            (DebugInfo::default().is_empty(), DebugInfo::default().frame(start)),
+            (true, None)
+        );
     }
 }

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use super::tools::Given;
-use super::{Analyst, Session, USUAL, part};
+use super::tools::ToolArgs;
+use super::{Analyst, QueueAnalysis, USUAL, part};
 use crate::assemble;
 use crate::data::{Function, LineRun, Reach, Reason, Report, SourceFile, Stacks, Totals};
 use crate::survey::StuckPlace;
@@ -80,7 +80,7 @@ impl Analyst {
         }))
     }
 
-    pub(super) fn stuck(&mut self, given: Given<'_>) -> Result<Value, String> {
+    pub(super) fn stuck(&mut self, given: ToolArgs<'_>) -> Result<Value, String> {
         let session = self.session()?;
         session.places()?;
         let fits = |one: &&StuckPlace| {
@@ -93,7 +93,7 @@ impl Analyst {
         Ok(part(places.map(|one| summary(one, session)), given))
     }
 
-    pub(super) fn explain_stuck(&mut self, given: Given<'_>) -> Result<Value, String> {
+    pub(super) fn explain_stuck(&mut self, given: ToolArgs<'_>) -> Result<Value, String> {
         let id = given.text("place").unwrap_or_default();
         let session = self.session()?;
         let one = session.place(id)?;
@@ -124,7 +124,7 @@ impl Analyst {
         Ok(answer)
     }
 
-    pub(super) fn coverage(&mut self, given: Given<'_>) -> Result<Value, String> {
+    pub(super) fn coverage(&mut self, given: ToolArgs<'_>) -> Result<Value, String> {
         let session = self.session()?;
         let source = session.source();
         let function = |file: &SourceFile, it: &Function| {
@@ -175,7 +175,7 @@ impl Analyst {
         }
     }
 
-    pub(super) fn never_entered(&mut self, given: Given<'_>) -> Result<Value, String> {
+    pub(super) fn never_entered(&mut self, given: ToolArgs<'_>) -> Result<Value, String> {
         let reason = match given.text("reason") {
             None => None,
             Some("caller") => Some(Reason::Caller),
@@ -188,7 +188,7 @@ impl Analyst {
         Ok(part(all.filter(|it| reason.is_none_or(|reason| it.reason == reason)), given))
     }
 
-    pub(super) fn bugs(&mut self, given: Given<'_>) -> Result<Value, String> {
+    pub(super) fn bugs(&mut self, given: ToolArgs<'_>) -> Result<Value, String> {
         let (_, report) = self.report()?;
         let rows = report.bugs.iter().map(|bug| {
             json!({"id": bug.id, "title": bug.title, "class": bug.class, "place": bug.place, "files": bug.files,
@@ -199,7 +199,7 @@ impl Analyst {
         Ok(answer)
     }
 
-    pub(super) fn bug(&mut self, given: Given<'_>) -> Result<Value, String> {
+    pub(super) fn bug(&mut self, given: ToolArgs<'_>) -> Result<Value, String> {
         let (_, report) = self.report()?;
         let id = given.text("bug").unwrap_or_default();
         let bug = report.bugs.iter().find(|bug| bug.id == id);
@@ -211,7 +211,7 @@ impl Analyst {
         serde_json::to_value(bug).map_err(|error| error.to_string())
     }
 
-    pub(super) fn domains(&mut self, given: Given<'_>) -> Result<Value, String> {
+    pub(super) fn domains(&mut self, given: ToolArgs<'_>) -> Result<Value, String> {
         let (campaign, mut report) = self.report()?;
         let session = self.session()?;
         let finds: Vec<_> = session.finds.iter().collect();
@@ -227,7 +227,7 @@ impl Analyst {
     }
 }
 
-impl Session {
+impl QueueAnalysis {
     /// Adds what runs of the queue show, and what may be done next.
     fn add_to(&mut self, report: &mut Report, next: &mut Vec<String>) {
         let source = self.source().totals;
@@ -276,7 +276,7 @@ impl Session {
 }
 
 /// List entry of a stuck place.
-fn summary(one: &StuckPlace, session: &Session) -> Value {
+fn summary(one: &StuckPlace, session: &QueueAnalysis) -> Value {
     let place = &one.place;
     let mut entry = json!({
         "id": place.id, "file": place.file, "line": place.line, "column": place.column, "function": place.function,
@@ -303,7 +303,7 @@ fn summary(one: &StuckPlace, session: &Session) -> Value {
 }
 
 /// Lines of a source file, each with the number of inputs that reach it.
-fn listing(file: &SourceFile, given: Given<'_>) -> Value {
+fn listing(file: &SourceFile, given: ToolArgs<'_>) -> Value {
     let first =
         u32::try_from(given.number("after").unwrap_or(0)).unwrap_or(u32::MAX).saturating_add(1);
     let most =

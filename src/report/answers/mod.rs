@@ -19,10 +19,10 @@ use ffuzz_disk::find;
 use ffuzz_exec::Hooked;
 
 use crate::assemble;
-use crate::campaign::{Campaign, Find, finds};
+use crate::campaign::{CampaignFolder, Find, finds};
 use crate::data::{Report, Source};
 use crate::survey::{StuckPlace, Survey};
-use tools::{Given, Tool};
+use tools::{Tool, ToolArgs};
 
 /// Approximate size limit of a list in bytes, and limit of any answer.
 const MOST_BYTES: usize = 13_000;
@@ -37,7 +37,7 @@ const PREFERRED_S: u64 = 600;
 const MOST_STUCK: usize = 200;
 
 /// Starts the target of a campaign.
-pub type Start = Box<dyn FnMut(&Campaign) -> Result<Hooked, String>>;
+pub type TargetStarter = Box<dyn FnMut(&CampaignFolder) -> Result<Hooked, String>>;
 
 /// A running campaign that takes orders.
 pub trait Orders {
@@ -48,13 +48,13 @@ pub trait Orders {
 /// Answers questions about one campaign.
 pub struct Analyst {
     root: PathBuf,
-    start: Start,
+    start: TargetStarter,
     orders: Option<Box<dyn Orders>>,
-    session: Option<Session>,
+    session: Option<QueueAnalysis>,
 }
 
 /// State of the queue's analysis.
-struct Session {
+struct QueueAnalysis {
     target: Hooked,
     survey: Survey,
     /// Finds by input number of the survey.
@@ -68,7 +68,7 @@ struct Session {
 impl Analyst {
     /// `root` is the folder of the fuzzer's `-o`. `orders`: the campaign, if it may be changed.
     #[must_use]
-    pub fn new(root: PathBuf, start: Start, orders: Option<Box<dyn Orders>>) -> Self {
+    pub fn new(root: PathBuf, start: TargetStarter, orders: Option<Box<dyn Orders>>) -> Self {
         Self { root, start, orders, session: None }
     }
 
@@ -80,7 +80,7 @@ impl Analyst {
 
     /// Answers a question with checked arguments ([`Tool::check`]).
     pub fn answer(&mut self, tool: &Tool, given: &Map<String, Value>) -> Result<Value, String> {
-        let answer = self.answer_of_any_size(tool, Given(given))?;
+        let answer = self.answer_of_any_size(tool, ToolArgs(given))?;
         match answer.to_string().len() {
             ..=LARGEST => Ok(answer),
             size => {
@@ -89,7 +89,7 @@ impl Analyst {
         }
     }
 
-    fn answer_of_any_size(&mut self, tool: &Tool, given: Given<'_>) -> Result<Value, String> {
+    fn answer_of_any_size(&mut self, tool: &Tool, given: ToolArgs<'_>) -> Result<Value, String> {
         match tool.name {
             "status" => self.status(),
             "stuck" => self.stuck(given),
@@ -108,17 +108,17 @@ impl Analyst {
         }
     }
 
-    fn campaign(&self) -> Result<Campaign, String> {
-        let campaign = Campaign::read(&self.root);
+    fn campaign(&self) -> Result<CampaignFolder, String> {
+        let campaign = CampaignFolder::read(&self.root);
         campaign.map_err(|error| format!("cannot read {}: {error}", self.root.display()))
     }
 
     /// The current analysis, after running new inputs of the queue.
-    fn session(&mut self) -> Result<&mut Session, String> {
+    fn session(&mut self) -> Result<&mut QueueAnalysis, String> {
         if self.session.is_none() {
             let campaign = self.campaign()?;
             let target = (self.start)(&campaign)?;
-            self.session = Some(Session {
+            self.session = Some(QueueAnalysis {
                 survey: Survey::new(target.info()),
                 target,
                 finds: Vec::new(),
@@ -136,13 +136,13 @@ impl Analyst {
         self.session.as_mut().ok_or_else(|| "there is no target".into())
     }
 
-    fn report(&self) -> Result<(Campaign, Report), String> {
+    fn report(&self) -> Result<(CampaignFolder, Report), String> {
         let campaign = self.campaign()?;
         let report = assemble::of_folders(std::slice::from_ref(&campaign), SystemTime::now());
         Ok((campaign, report))
     }
 
-    fn order(&mut self, tool: &Tool, given: Given<'_>) -> Result<Value, String> {
+    fn order(&mut self, tool: &Tool, given: ToolArgs<'_>) -> Result<Value, String> {
         let path = given.text("path").map(|path| self.path_of(path)).transpose()?;
         let preferred = match (tool.name, self.may_write()) {
             ("prefer", true) => self.preferred(given)?,
@@ -196,7 +196,7 @@ fn base64(bytes: &[u8]) -> String {
     base64::prelude::BASE64_STANDARD.encode(bytes)
 }
 
-impl Session {
+impl QueueAnalysis {
     fn refresh(&mut self, root: &Path) -> Result<(), String> {
         let queues =
             find::queues(root).map_err(|error| format!("cannot read the queue: {error}"))?;
@@ -218,7 +218,7 @@ impl Session {
         }
         let logged = self.survey.log(&mut self.target, LOG_TIME);
         logged.map_err(|error| error.to_string())?;
-        if let Ok(campaign) = Campaign::read(root) {
+        if let Ok(campaign) = CampaignFolder::read(root) {
             self.survey.note_attempts(&[campaign]);
         }
         (self.places, self.source) = (None, None);
@@ -259,7 +259,7 @@ impl Session {
 }
 
 /// Part of a list: as many entries after `after` as fit, and the position of the rest.
-fn part<T: Serialize>(all: impl Iterator<Item = T>, given: Given<'_>) -> Value {
+fn part<T: Serialize>(all: impl Iterator<Item = T>, given: ToolArgs<'_>) -> Value {
     let after = usize::try_from(given.number("after").unwrap_or(0)).unwrap_or(usize::MAX);
     let limit = usize::try_from(given.number("limit").unwrap_or(USUAL)).unwrap_or(usize::MAX);
     let mut all = all.skip(after).peekable();
@@ -288,7 +288,7 @@ mod tests {
     fn a_list_is_given_in_parts_that_fit() {
         let some = |value: Value, count: usize, size: usize| {
             let given = value.as_object().unwrap().clone();
-            part((0..count).map(|number| format!("{number:0size$}")), Given(&given))
+            part((0..count).map(|number| format!("{number:0size$}")), ToolArgs(&given))
         };
         let all = some(json!({}), 3, 1);
         assert_eq!(all, json!({"entries": ["0", "1", "2"]}));

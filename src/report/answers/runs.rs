@@ -11,8 +11,8 @@ use ffuzz_engine::coverage;
 use ffuzz_engine::executor::ExitKind;
 use ffuzz_engine::minimize::tmin::Tmin;
 
-use super::tools::Given;
-use super::{Analyst, Session, USUAL};
+use super::tools::ToolArgs;
+use super::{Analyst, QueueAnalysis, USUAL};
 use crate::survey::StuckPlace;
 
 /// Maximum number of places in one answer.
@@ -27,16 +27,16 @@ const MINIMIZE_TIME: Duration = Duration::from_secs(10);
 const SEARCH_TIME: Duration = Duration::from_secs(20);
 
 /// Files and lines.
-type Lines = BTreeSet<(String, u32)>;
+type FileLines = BTreeSet<(String, u32)>;
 
 /// A place or line that a run is tested for.
-enum Watch {
+enum Aim {
     Place(Box<StuckPlace>),
     Line { file: String, line: u32, counters: Vec<u32> },
 }
 
 impl Analyst {
-    pub(super) fn inputs_reaching(&mut self, given: Given<'_>) -> Result<Value, String> {
+    pub(super) fn inputs_reaching(&mut self, given: ToolArgs<'_>) -> Result<Value, String> {
         let (file, line) =
             (given.text("file").unwrap_or_default(), given.number("line").unwrap_or(0));
         let session = self.session()?;
@@ -51,7 +51,7 @@ impl Analyst {
         Ok(json!({"entries": entries.collect::<Vec<_>>()}))
     }
 
-    pub(super) fn explain_input(&mut self, given: Given<'_>) -> Result<Value, String> {
+    pub(super) fn explain_input(&mut self, given: ToolArgs<'_>) -> Result<Value, String> {
         let path = self.path_of(given.text("input").unwrap_or_default())?;
         let session = self.session()?;
         let number = session.finds.iter().position(|find| find.path == path);
@@ -75,7 +75,7 @@ impl Analyst {
         }))
     }
 
-    pub(super) fn run_input(&mut self, given: Given<'_>) -> Result<Value, String> {
+    pub(super) fn run_input(&mut self, given: ToolArgs<'_>) -> Result<Value, String> {
         let bytes = match given.bytes()? {
             Some(bytes) => bytes,
             None => self.bytes_of(given.text("path").unwrap_or_default())?,
@@ -96,7 +96,7 @@ impl Analyst {
     }
 
     /// The smallest inputs that reach a function or a line.
-    pub(super) fn preferred(&mut self, given: Given<'_>) -> Result<Vec<PathBuf>, String> {
+    pub(super) fn preferred(&mut self, given: ToolArgs<'_>) -> Result<Vec<PathBuf>, String> {
         if given.number("seconds") == Some(0) {
             return Ok(Vec::new());
         }
@@ -125,7 +125,7 @@ impl Analyst {
         }
     }
 
-    pub(super) fn minimize(&mut self, given: Given<'_>) -> Result<Value, String> {
+    pub(super) fn minimize(&mut self, given: ToolArgs<'_>) -> Result<Value, String> {
         let mut best = match given.bytes()? {
             Some(bytes) => bytes,
             None => self.bytes_of(given.text("path").unwrap_or_default())?,
@@ -167,7 +167,7 @@ impl Analyst {
         }))
     }
 
-    pub(super) fn compare_inputs(&mut self, given: Given<'_>) -> Result<Value, String> {
+    pub(super) fn compare_inputs(&mut self, given: ToolArgs<'_>) -> Result<Value, String> {
         let [a, b] = ["a", "b"].map(|name| self.bytes_of(given.text(name).unwrap_or_default()));
         let (a, b) = (a?, b?);
         let session = self.session()?;
@@ -177,7 +177,7 @@ impl Analyst {
             Ok((outcome(exit), coverage::count(&edges), session.survey.lines_of_run(&edges)))
         };
         let ((ends_a, edges_a, lines_a), (ends_b, edges_b, lines_b)) = (seen(&a)?, seen(&b)?);
-        let only = |one: &Lines, other: &Lines| {
+        let only = |one: &FileLines, other: &FileLines| {
             let mut files: BTreeMap<&str, Vec<u32>> = BTreeMap::new();
             for (file, line) in one.difference(other).take(MOST_LINES) {
                 files.entry(file).or_default().push(*line);
@@ -198,7 +198,7 @@ impl Analyst {
     }
 }
 
-impl Session {
+impl QueueAnalysis {
     fn counters_of(&self, file: &str, line: u64) -> Result<Vec<u32>, String> {
         let line = u32::try_from(line).unwrap_or(0);
         let counters = self.survey.counters_of_line(file, line);
@@ -224,22 +224,22 @@ impl Session {
         }
     }
 
-    fn watch(&mut self, watch: &str) -> Result<Watch, String> {
+    fn watch(&mut self, watch: &str) -> Result<Aim, String> {
         if let Some((file, line)) = watch.rsplit_once(':')
             && let Ok(line) = line.parse::<u32>()
         {
             let counters = self.counters_of(file, line.into())?;
-            return Ok(Watch::Line { file: file.to_owned(), line, counters });
+            return Ok(Aim::Line { file: file.to_owned(), line, counters });
         }
-        Ok(Watch::Place(Box::new(self.place(watch)?)))
+        Ok(Aim::Place(Box::new(self.place(watch)?)))
     }
 
     /// Progress of a run at a place: 0 does not reach it, 1 reaches it, 2 passes it.
-    fn far(&self, watch: &Watch, edges: &[u8]) -> usize {
+    fn far(&self, watch: &Aim, edges: &[u8]) -> usize {
         let is_hit = |counter: &u32| edges.get(*counter as usize).is_some_and(|count| *count > 0);
         match watch {
-            Watch::Line { counters, .. } => usize::from(counters.iter().any(is_hit)),
-            Watch::Place(one) => {
+            Aim::Line { counters, .. } => usize::from(counters.iter().any(is_hit)),
+            Aim::Place(one) => {
                 let behind = one.fork.map(|fork| self.survey.frontier().counters_behind(&fork));
                 match behind.unwrap_or_default().iter().any(is_hit) {
                     true => 2,
@@ -249,13 +249,13 @@ impl Session {
         }
     }
 
-    fn watched(&mut self, watch: &Watch, bytes: &[u8], edges: &[u8]) -> Result<Value, String> {
+    fn watched(&mut self, watch: &Aim, bytes: &[u8], edges: &[u8]) -> Result<Value, String> {
         let is_hit = |counter: &u32| edges.get(*counter as usize).is_some_and(|count| *count > 0);
         let (file, line, mut answer) = match watch {
-            Watch::Line { file, line, counters } => {
+            Aim::Line { file, line, counters } => {
                 (file.clone(), *line, json!({"reached": counters.iter().any(is_hit)}))
             }
-            Watch::Place(one) => {
+            Aim::Place(one) => {
                 let far = self.far(watch, edges);
                 let (reached, passed) = (far > 0, far > 1);
                 let operands = self.operands(bytes, one.comparison.as_ref().map(|it| it.site))?;

@@ -20,33 +20,33 @@ pub struct Tool {
 #[derive(Debug)]
 struct Parameter {
     name: &'static str,
-    kind: Kind,
+    kind: ArgKind,
     is_needed: bool,
     description: &'static str,
 }
 
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-enum Kind {
+enum ArgKind {
     Text,
     Number,
     Flag,
     Texts,
 }
 
-const fn may(name: &'static str, kind: Kind, description: &'static str) -> Parameter {
+const fn may(name: &'static str, kind: ArgKind, description: &'static str) -> Parameter {
     Parameter { name, kind, is_needed: false, description }
 }
 
-const fn must(name: &'static str, kind: Kind, description: &'static str) -> Parameter {
+const fn must(name: &'static str, kind: ArgKind, description: &'static str) -> Parameter {
     Parameter { name, kind, is_needed: true, description }
 }
 
-const LIMIT: Parameter = may("limit", Kind::Number, "entries of the answer (20)");
+const LIMIT: Parameter = may("limit", ArgKind::Number, "entries of the answer (20)");
 const AFTER: Parameter =
-    may("after", Kind::Number, "entries to leave out: `next` of the answer before");
-const DATA: Parameter = may("data", Kind::Text, "the input in base64");
-const TEXT: Parameter = may("text", Kind::Text, "the input as text");
-const PATH: Parameter = may("path", Kind::Text, "the input's file, or its name in the queue");
+    may("after", ArgKind::Number, "entries to leave out: `next` of the answer before");
+const DATA: Parameter = may("data", ArgKind::Text, "the input in base64");
+const TEXT: Parameter = may("text", ArgKind::Text, "the input as text");
+const PATH: Parameter = may("path", ArgKind::Text, "the input's file, or its name in the queue");
 
 /// All tools.
 pub const TOOLS: &[Tool] = &[
@@ -66,16 +66,16 @@ pub const TOOLS: &[Tool] = &[
         parameters: &[
             LIMIT,
             AFTER,
-            may("file", Kind::Text, "only of the file whose path ends so"),
-            may("function", Kind::Text, "only of functions whose name contains this"),
-            may("min_behind", Kind::Number, "only with as many edges behind"),
+            may("file", ArgKind::Text, "only of the file whose path ends so"),
+            may("function", ArgKind::Text, "only of functions whose name contains this"),
+            may("min_behind", ArgKind::Number, "only with as many edges behind"),
         ],
     },
     Tool {
         name: "explain_stuck",
         description: "One place of `stuck` in detail: source around it, operands of several inputs, the inputs.",
         writes: false,
-        parameters: &[must("place", Kind::Text, "id of the place")],
+        parameters: &[must("place", ArgKind::Text, "id of the place")],
     },
     Tool {
         name: "coverage",
@@ -83,9 +83,9 @@ pub const TOOLS: &[Tool] = &[
                       functions and unreached lines; with `lines` the source with the number of inputs of each line.",
         writes: false,
         parameters: &[
-            may("file", Kind::Text, "the file whose path ends so"),
-            may("function", Kind::Text, "only functions whose name contains this"),
-            may("lines", Kind::Flag, "the source line by line, from line `after` on"),
+            may("file", ArgKind::Text, "the file whose path ends so"),
+            may("function", ArgKind::Text, "only functions whose name contains this"),
+            may("lines", ArgKind::Flag, "the source line by line, from line `after` on"),
             LIMIT,
             AFTER,
         ],
@@ -95,15 +95,15 @@ pub const TOOLS: &[Tool] = &[
         description: "Functions that no input enters, by who may call them: `caller` (code that is reached), `pointer`, \
                       `harness` (nothing that is reached: the harness has to call them).",
         writes: false,
-        parameters: &[may("reason", Kind::Text, "caller, pointer or harness"), LIMIT, AFTER],
+        parameters: &[may("reason", ArgKind::Text, "caller, pointer or harness"), LIMIT, AFTER],
     },
     Tool {
         name: "inputs_reaching",
         description: "The smallest inputs that reach a line of the source.",
         writes: false,
         parameters: &[
-            must("file", Kind::Text, "the file whose path ends so"),
-            must("line", Kind::Number, "the line"),
+            must("file", ArgKind::Text, "the file whose path ends so"),
+            must("line", ArgKind::Number, "the line"),
             LIMIT,
         ],
     },
@@ -113,7 +113,7 @@ pub const TOOLS: &[Tool] = &[
         writes: false,
         parameters: &[must(
             "input",
-            Kind::Text,
+            ArgKind::Text,
             "its name in the queue, `id:` and its number, or its path",
         )],
     },
@@ -126,7 +126,7 @@ pub const TOOLS: &[Tool] = &[
             DATA,
             TEXT,
             PATH,
-            may("watch", Kind::Text, "id of a stuck place, or FILE:LINE"),
+            may("watch", ArgKind::Text, "id of a stuck place, or FILE:LINE"),
         ],
     },
     Tool {
@@ -138,7 +138,7 @@ pub const TOOLS: &[Tool] = &[
             DATA,
             TEXT,
             PATH,
-            may("watch", Kind::Text, "id of a stuck place, or FILE:LINE"),
+            may("watch", ArgKind::Text, "id of a stuck place, or FILE:LINE"),
         ],
     },
     Tool {
@@ -146,8 +146,8 @@ pub const TOOLS: &[Tool] = &[
         description: "Runs two inputs: which lines only one of them reaches.",
         writes: false,
         parameters: &[
-            must("a", Kind::Text, "an input's name in the queue, or its path"),
-            must("b", Kind::Text, "another one's"),
+            must("a", ArgKind::Text, "an input's name in the queue, or its path"),
+            must("b", ArgKind::Text, "another one's"),
         ],
     },
     Tool {
@@ -160,13 +160,13 @@ pub const TOOLS: &[Tool] = &[
         name: "bug",
         description: "One bug with its stacks, its input and a script to repeat it.",
         writes: false,
-        parameters: &[must("bug", Kind::Text, "id of the bug")],
+        parameters: &[must("bug", ArgKind::Text, "id of the bug")],
     },
     Tool {
         name: "domains",
         description: "The best values of each domain (allocated bytes, loop counts, …), where they arise and in which input.",
         writes: false,
-        parameters: &[may("name", Kind::Text, "only of this domain"), LIMIT],
+        parameters: &[may("name", ArgKind::Text, "only of this domain"), LIMIT],
     },
     Tool {
         name: "inject_input",
@@ -178,7 +178,7 @@ pub const TOOLS: &[Tool] = &[
         name: "add_tokens",
         description: "Adds words to the dictionary of the running campaign.",
         writes: true,
-        parameters: &[must("tokens", Kind::Texts, "words, each of 1 to 128 bytes")],
+        parameters: &[must("tokens", ArgKind::Texts, "words, each of 1 to 128 bytes")],
     },
     Tool {
         name: "prefer",
@@ -186,9 +186,9 @@ pub const TOOLS: &[Tool] = &[
                       for a while.",
         writes: true,
         parameters: &[
-            may("function", Kind::Text, "a function's name"),
-            may("line", Kind::Text, "FILE:LINE"),
-            may("seconds", Kind::Number, "how long, at most a day (600); 0 ends it"),
+            may("function", ArgKind::Text, "a function's name"),
+            may("line", ArgKind::Text, "FILE:LINE"),
+            may("seconds", ArgKind::Number, "how long, at most a day (600); 0 ends it"),
         ],
     },
     Tool { name: "pause", description: "Pauses the campaign.", writes: true, parameters: &[] },
@@ -208,12 +208,12 @@ impl Tool {
     pub fn schema(&self) -> Value {
         let property = |one: &Parameter| {
             let kind = match one.kind {
-                Kind::Text => json!({"type": "string", "description": one.description}),
-                Kind::Number => {
+                ArgKind::Text => json!({"type": "string", "description": one.description}),
+                ArgKind::Number => {
                     json!({"type": "integer", "minimum": 0, "description": one.description})
                 }
-                Kind::Flag => json!({"type": "boolean", "description": one.description}),
-                Kind::Texts => {
+                ArgKind::Flag => json!({"type": "boolean", "description": one.description}),
+                ArgKind::Texts => {
                     json!({"type": "array", "items": {"type": "string"}, "description": one.description})
                 }
             };
@@ -235,16 +235,18 @@ impl Tool {
             let known = self.parameters.iter().find(|one| one.name == name);
             let one = known.ok_or_else(|| format!("{} does not take {name:?}", self.name))?;
             let fits = match one.kind {
-                Kind::Text => value.is_string(),
-                Kind::Number => value.is_u64(),
-                Kind::Flag => value.is_boolean(),
-                Kind::Texts => value.as_array().is_some_and(|all| all.iter().all(Value::is_string)),
+                ArgKind::Text => value.is_string(),
+                ArgKind::Number => value.is_u64(),
+                ArgKind::Flag => value.is_boolean(),
+                ArgKind::Texts => {
+                    value.as_array().is_some_and(|all| all.iter().all(Value::is_string))
+                }
             };
             let kind = match one.kind {
-                Kind::Text => "a text",
-                Kind::Number => "a whole number from 0 on",
-                Kind::Flag => "true or false",
-                Kind::Texts => "a list of texts",
+                ArgKind::Text => "a text",
+                ArgKind::Number => "a whole number from 0 on",
+                ArgKind::Flag => "true or false",
+                ArgKind::Texts => "a list of texts",
             };
             if !fits {
                 return Err(format!("{name} has to be {kind}"));
@@ -258,9 +260,9 @@ impl Tool {
 
 /// Checked arguments of a tool.
 #[derive(Clone, Copy, Debug)]
-pub struct Given<'a>(pub &'a Map<String, Value>);
+pub struct ToolArgs<'a>(pub &'a Map<String, Value>);
 
-impl<'a> Given<'a> {
+impl<'a> ToolArgs<'a> {
     pub(super) fn text(self, name: &str) -> Option<&'a str> {
         self.0.get(name)?.as_str()
     }
@@ -326,7 +328,7 @@ mod tests {
 
     #[test]
     fn an_input_is_given_in_one_way() {
-        let bytes = |value: Value| Given(value.as_object().unwrap()).bytes();
+        let bytes = |value: Value| ToolArgs(value.as_object().unwrap()).bytes();
         assert_eq!(bytes(json!({"data": "SGk="})), Ok(Some(b"Hi".to_vec())));
         assert_eq!(bytes(json!({"text": "Hi"})), Ok(Some(b"Hi".to_vec())));
         assert_eq!(bytes(json!({"path": "/x"})), Ok(None));

@@ -17,7 +17,7 @@ const TIME: Duration = Duration::from_secs(5);
 const PAUSE: Duration = Duration::from_millis(50);
 
 /// Renders the current page; None before the first status.
-pub(super) type Page = Arc<dyn Fn() -> Option<String> + Send + Sync>;
+pub(super) type PageSource = Arc<dyn Fn() -> Option<String> + Send + Sync>;
 
 /// Serves the page until dropped.
 #[derive(Debug)]
@@ -27,7 +27,7 @@ pub(super) struct MetricsServer {
 }
 
 impl MetricsServer {
-    pub(super) fn start(address: SocketAddr, page: Page) -> io::Result<Self> {
+    pub(super) fn start(address: SocketAddr, page: PageSource) -> io::Result<Self> {
         let listener = TcpListener::bind(address)?;
         let address = listener.local_addr()?;
         let over = Arc::new(AtomicBool::new(false));
@@ -52,7 +52,7 @@ impl Drop for MetricsServer {
     }
 }
 
-fn accept(listener: &TcpListener, over: &AtomicBool, page: &Page) {
+fn accept(listener: &TcpListener, over: &AtomicBool, page: &PageSource) {
     let under_way = Arc::new(AtomicUsize::new(0));
     while !over.load(Ordering::Relaxed) {
         let Ok((stream, _)) = listener.accept() else {
@@ -75,7 +75,7 @@ fn accept(listener: &TcpListener, over: &AtomicBool, page: &Page) {
     }
 }
 
-fn answer(mut stream: TcpStream, page: &Page) -> io::Result<()> {
+fn answer(mut stream: TcpStream, page: &PageSource) -> io::Result<()> {
     let deadline = Instant::now() + TIME;
     let request = read(&mut stream, deadline)?;
     let (status, text) = respond(&request, page);
@@ -93,7 +93,7 @@ fn answer(mut stream: TcpStream, page: &Page) -> io::Result<()> {
 }
 
 /// Returns the HTTP status and the body.
-fn respond(request: &[u8], page: &Page) -> (&'static str, String) {
+fn respond(request: &[u8], page: &PageSource) -> (&'static str, String) {
     let line = request.split(|byte| *byte == b'\r').next().unwrap_or_default();
     let mut words = line.split(|byte| *byte == b' ');
     let (method, path) = (words.next().unwrap_or_default(), words.next().unwrap_or_default());

@@ -4,7 +4,7 @@ use ratatui::text::Line;
 use serde::Deserialize;
 use serde_json::json;
 
-use super::{BAD, DIM, List, STRONG, fact, no_answer, window};
+use super::{BAD, DIM, List, STRONG, TextSize, fact, no_answer, window};
 use crate::format::{count, fit, short_time};
 use crate::screen::facts::Facts;
 
@@ -13,13 +13,13 @@ const MOST: u64 = 100;
 
 pub(super) struct Bugs<'a> {
     facts: &'a Facts,
-    bugs: Vec<Bug>,
+    bugs: Vec<BugEntry>,
     why: String,
 }
 
 /// An entry of the answer to `bugs`.
 #[derive(Deserialize)]
-struct Bug {
+struct BugEntry {
     id: String,
     title: String,
     place: Option<String>,
@@ -50,7 +50,7 @@ impl<'a> Bugs<'a> {
             match facts.answers.get(json!({"cmd": "bugs", "limit": MOST})) {
                 Some(Ok(answer)) => {
                     let entries = answer["entries"].as_array().into_iter().flatten();
-                    bugs = entries.filter_map(|one| Bug::deserialize(one).ok()).collect();
+                    bugs = entries.filter_map(|one| BugEntry::deserialize(one).ok()).collect();
                     let warnings = answer["warnings"].as_array().into_iter().flatten();
                     let warnings: Vec<&str> =
                         warnings.filter_map(serde_json::Value::as_str).collect();
@@ -64,7 +64,7 @@ impl<'a> Bugs<'a> {
         Self { facts, bugs, why }
     }
 
-    fn stacks(&self, bug: &Bug, width: usize) -> Vec<Line<'static>> {
+    fn stacks(&self, bug: &BugEntry, width: usize) -> Vec<Line<'static>> {
         let details = match self.facts.answers.get(json!({"cmd": "bug", "bug": bug.id})) {
             Some(Ok(answer)) => Details::deserialize(answer).map_err(|error| error.to_string()),
             Some(Err(error)) => Err(error.to_owned()),
@@ -113,21 +113,21 @@ impl List for Bugs<'_> {
     fn text(
         &self,
         index: usize,
-        size: (usize, usize),
+        size: TextSize,
         scroll: usize,
         _is_open: bool,
     ) -> Vec<Line<'static>> {
         let Some(bug) = self.bugs.get(index) else { return Vec::new() };
-        let mut lines = vec![Line::styled(fit(&format!(" {}", bug.title), size.0), STRONG)];
-        lines.push(fact("bug", &bug.id, size.0));
-        lines.extend(bug.place.as_ref().map(|place| fact("place", place, size.0)));
+        let mut lines = vec![Line::styled(fit(&format!(" {}", bug.title), size.width), STRONG)];
+        lines.push(fact("bug", &bug.id, size.width));
+        lines.extend(bug.place.as_ref().map(|place| fact("place", place, size.width)));
         if let Some([seconds, runs]) = bug.seen {
             let text = format!("after {} and {} runs", short_time(seconds), count(runs));
-            lines.push(fact("first seen", &text, size.0));
+            lines.push(fact("first seen", &text, size.width));
         }
-        lines.push(fact("input", &bug.input, size.0));
-        lines.extend(self.stacks(bug, size.0));
-        window(lines, size.1, scroll)
+        lines.push(fact("input", &bug.input, size.width));
+        lines.extend(self.stacks(bug, size.width));
+        window(lines, size.height, scroll)
     }
 
     fn empty(&self) -> String {

@@ -6,7 +6,7 @@ use serde::Deserialize;
 use serde_json::json;
 
 use super::overview::place;
-use super::{DIM, List, NEW, fact, no_answer, window};
+use super::{DIM, List, NEW, TextSize, fact, no_answer, window};
 use crate::format::{count, fit, fit_end, short_time};
 use crate::screen::facts::{Facts, domain_names};
 use ffuzz_event::DomainStatus;
@@ -20,7 +20,7 @@ pub(super) struct Domains<'a>(pub(super) &'a Facts);
 
 /// A domain of the answer to `domains`.
 #[derive(Deserialize)]
-struct Values {
+struct DomainValues {
     keys: Vec<Value>,
 }
 
@@ -46,7 +46,7 @@ impl Domains<'_> {
                 return vec![Line::raw(format!(" {}", no_answer(other.and_then(Result::err))))];
             }
         };
-        let values = answer["entries"].get(0).and_then(|one| Values::deserialize(one).ok());
+        let values = answer["entries"].get(0).and_then(|one| DomainValues::deserialize(one).ok());
         let keys = values.into_iter().flat_map(|values| values.keys);
         let mut lines = vec![Line::styled("      value  input      place", DIM)];
         lines.extend(keys.map(|it| {
@@ -90,31 +90,31 @@ impl List for Domains<'_> {
     fn text(
         &self,
         index: usize,
-        size: (usize, usize),
+        size: TextSize,
         scroll: usize,
         is_open: bool,
     ) -> Vec<Line<'static>> {
         let Some(domain) = self.0.snapshot.domains.get(index) else { return Vec::new() };
         let mut lines = vec![
-            fact("domain", &self.name(index), size.0),
-            fact("reducer", &domain.reducer, size.0),
-            fact("keys", &format!("{} have a value, of {}", domain.keys, domain.size), size.0),
+            fact("domain", &self.name(index), size.width),
+            fact("reducer", &domain.reducer, size.width),
+            fact("keys", &format!("{} have a value, of {}", domain.keys, domain.size), size.width),
         ];
         if let Some((key, value)) = domain.best {
             let text = format!("{value} at {}", place(key, &domain.best_place));
-            lines.push(fact("best", &text, size.0));
+            lines.push(fact("best", &text, size.width));
         }
         if let Some((key, value, _)) = domain.last {
             let text = format!("{value} at {}", place(key, &domain.last_place));
-            lines.push(fact("moved last", &text, size.0));
+            lines.push(fact("moved last", &text, size.width));
         }
         lines.push(Line::default());
         match is_open {
-            true => lines.extend(self.keys(index, size.0)),
+            true => lines.extend(self.keys(index, size.width)),
             false => lines
                 .push(Line::styled(" Enter: its best keys, and the inputs that have them", DIM)),
         }
-        window(lines, size.1, scroll)
+        window(lines, size.height, scroll)
     }
 
     fn empty(&self) -> String {

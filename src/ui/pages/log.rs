@@ -3,13 +3,13 @@
 use ratatui::style::Style;
 use ratatui::text::Line;
 
-use super::{BAD, DIM, List, WARN, window};
+use super::{BAD, DIM, List, TextSize, WARN, window};
 use crate::format::{clock, fit};
 use crate::screen::facts::{Facts, LogLine, Weight};
 
-pub(super) struct Log<'a>(pub(super) &'a Facts);
+pub(super) struct LogPage<'a>(pub(super) &'a Facts);
 
-impl Log<'_> {
+impl LogPage<'_> {
     fn line(&self, index: usize) -> &LogLine {
         &self.0.log[self.0.log.len() - 1 - index]
     }
@@ -24,7 +24,7 @@ fn style(weight: Weight) -> Style {
     }
 }
 
-impl List for Log<'_> {
+impl List for LogPage<'_> {
     fn header(&self) -> String {
         " time       what".into()
     }
@@ -43,7 +43,7 @@ impl List for Log<'_> {
     fn text(
         &self,
         index: usize,
-        (width, height): (usize, usize),
+        TextSize { width, height }: TextSize,
         scroll: usize,
         _is_open: bool,
     ) -> Vec<Line<'static>> {

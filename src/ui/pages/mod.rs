@@ -44,6 +44,13 @@ const NEW: Style = Style::new().fg(Color::LightGreen);
 const WARN: Style = Style::new().fg(Color::Yellow);
 const BAD: Style = Style::new().fg(Color::LightRed);
 
+/// Columns and rows of a text.
+#[derive(Clone, Copy)]
+struct TextSize {
+    width: usize,
+    height: usize,
+}
+
 /// A list of rows, each with a text.
 trait List {
     /// Names of the columns.
@@ -53,12 +60,12 @@ trait List {
 
     fn row(&self, index: usize, width: usize) -> Line<'static>;
 
-    /// The text of a row: the lines from `scroll` on that fit into `size` (columns, rows). `is_open`: the user opened
+    /// The text of a row: the lines from `scroll` on that fit into `size`. `is_open`: the user opened
     /// the row, not only selected it.
     fn text(
         &self,
         index: usize,
-        size: (usize, usize),
+        size: TextSize,
         scroll: usize,
         is_open: bool,
     ) -> Vec<Line<'static>>;
@@ -110,12 +117,12 @@ fn draw_all(frame: &mut Frame<'_>, facts: &Facts, view: &mut View, colors: Color
         Page::Stuck => Box::new(stuck::StuckPlaces::of(facts)),
         Page::Bugs => Box::new(bugs::Bugs::of(facts)),
         Page::Source => match &file {
-            None => Box::new(source::Files::of(facts)),
-            Some(file) => Box::new(source::Functions::of(facts, file)),
+            None => Box::new(source::FileList::of(facts)),
+            Some(file) => Box::new(source::FunctionList::of(facts, file)),
         },
         Page::Queue => Box::new(queue::QueueFiles(facts)),
-        Page::Stages => Box::new(stages::Stages::of(s)),
-        Page::Log => Box::new(log::Log(facts)),
+        Page::Stages => Box::new(stages::StagesPage::of(s)),
+        Page::Log => Box::new(log::LogPage(facts)),
     };
     draw_list(frame, main, &*list, view);
     finish(frame, bottom, facts, view, colors);
@@ -182,7 +189,7 @@ fn padded(row: Line<'static>, width: usize) -> Line<'static> {
 }
 
 fn draw_text(frame: &mut Frame<'_>, area: Rect, list: &dyn List, view: &mut View, cursor: Cursor) {
-    let size = (usize::from(area.width), usize::from(area.height));
+    let size = TextSize { width: area.width.into(), height: area.height.into() };
     let mut lines = list.text(cursor.row, size, cursor.scroll, cursor.in_text);
     // Clamps a scroll position beyond the end to the last line.
     let mut scroll = cursor.scroll;
@@ -336,13 +343,13 @@ fn help(view: &View) -> Vec<Line<'static>> {
 }
 
 /// Source lines around `line`, numbered, with `line` marked.
-fn excerpt(facts: &Facts, file: &str, line: u32, size: (usize, usize)) -> Vec<Line<'static>> {
-    let height = u32::try_from(size.1).unwrap_or(u32::MAX);
+fn excerpt(facts: &Facts, file: &str, line: u32, size: TextSize) -> Vec<Line<'static>> {
+    let height = u32::try_from(size.height).unwrap_or(u32::MAX);
     let first = line.saturating_sub(height / 2).max(1);
-    let lines = facts.sources.lines(file, first, size.1);
+    let lines = facts.sources.lines(file, first, size.height);
     let shown = lines.into_iter().map(|(number, text)| {
         let mark = if number == line { '>' } else { ' ' };
-        let text = fit(&format!("{mark}{number:>6} {}", untabbed(&text)), size.0);
+        let text = fit(&format!("{mark}{number:>6} {}", untabbed(&text)), size.width);
         Line::styled(text, if number == line { STRONG } else { Style::new() })
     });
     shown.collect()

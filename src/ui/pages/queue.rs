@@ -4,7 +4,7 @@ use std::fs;
 
 use ratatui::text::Line;
 
-use super::{DIM, List, STRONG, fact, window};
+use super::{DIM, List, STRONG, TextSize, fact, window};
 use crate::format::{count, fit, short_time};
 use crate::screen::facts::{Facts, QueueEntry};
 use ffuzz_sys::file;
@@ -86,7 +86,7 @@ impl List for QueueFiles<'_> {
     fn text(
         &self,
         index: usize,
-        size: (usize, usize),
+        size: TextSize,
         scroll: usize,
         _is_open: bool,
     ) -> Vec<Line<'static>> {
@@ -96,20 +96,20 @@ impl List for QueueFiles<'_> {
         let bytes = file::read(&entry.path, MOST_BYTES).unwrap_or_default();
         let length = fs::metadata(&entry.path).map_or(0, |it| it.len());
         let mut lines = vec![
-            Line::styled(fit(&format!(" {file}"), size.0), STRONG),
-            fact("in", &folder, size.0),
-            fact("size", &format!("{length} bytes"), size.0),
+            Line::styled(fit(&format!(" {file}"), size.width), STRONG),
+            fact("in", &folder, size.width),
+            fact("size", &format!("{length} bytes"), size.width),
             Line::default(),
         ];
         let dump = (0..).step_by(BYTES_A_LINE).zip(bytes.chunks(BYTES_A_LINE));
-        lines.extend(dump.map(|(at, bytes)| dumped(at, bytes, size.0)));
+        lines.extend(dump.map(|(at, bytes)| dumped(at, bytes, size.width)));
         if length > MOST_BYTES {
             lines.push(Line::styled(" … the rest is in the file", DIM));
         }
         if bytes.is_empty() {
             lines.push(Line::styled(" The file is empty, or cannot be read.", DIM));
         }
-        window(lines, size.1, scroll)
+        window(lines, size.height, scroll)
     }
 
     fn empty(&self) -> String {

@@ -5,7 +5,7 @@ use ratatui::text::{Line, Span};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::{DIM, List, NEW, no_answer, untabbed};
+use super::{DIM, List, NEW, TextSize, no_answer, untabbed};
 use crate::format::{count, fit, fit_end, percent};
 use crate::screen::facts::Facts;
 
@@ -15,15 +15,15 @@ const MOST: u64 = 100;
 const ABOVE: u64 = 3;
 
 /// The list of all files.
-pub(super) struct Files<'a> {
+pub(super) struct FileList<'a> {
     facts: &'a Facts,
-    files: Vec<File>,
+    files: Vec<FileEntry>,
     why: String,
 }
 
 /// An entry of the answer to `coverage`.
 #[derive(Deserialize)]
-struct File {
+struct FileEntry {
     file: String,
     /// Reached lines and all lines.
     lines: [u64; 2],
@@ -32,7 +32,7 @@ struct File {
 }
 
 /// The list of the functions of a file.
-pub(super) struct Functions<'a> {
+pub(super) struct FunctionList<'a> {
     facts: &'a Facts,
     file: &'a str,
     functions: Vec<Function>,
@@ -52,7 +52,7 @@ struct Function {
 
 /// The file listed in `row`; None if the row no longer exists.
 pub(crate) fn file_in_row(facts: &Facts, row: usize) -> Option<String> {
-    Files::of(facts).files.into_iter().nth(row).map(|file| file.file)
+    FileList::of(facts).files.into_iter().nth(row).map(|file| file.file)
 }
 
 /// The well-formed entries of an answer, and the reason if there are none.
@@ -67,14 +67,14 @@ fn entries<T: for<'a> Deserialize<'a>>(facts: &Facts, question: Value) -> (Vec<T
     }
 }
 
-impl<'a> Files<'a> {
+impl<'a> FileList<'a> {
     pub(super) fn of(facts: &'a Facts) -> Self {
         let (files, why) = entries(facts, json!({"cmd": "coverage", "limit": MOST}));
         Self { facts, files, why }
     }
 }
 
-impl List for Files<'_> {
+impl List for FileList<'_> {
     fn header(&self) -> String {
         " unreached  lines reached      functions  file".into()
     }
@@ -84,7 +84,7 @@ impl List for Files<'_> {
     }
 
     fn row(&self, index: usize, width: usize) -> Line<'static> {
-        let File { file, lines: [reached, lines], functions: [entered, functions] } =
+        let FileEntry { file, lines: [reached, lines], functions: [entered, functions] } =
             &self.files[index];
         let row = format!(
             " {:>9}  {:>5.1} % of {:>6} {:>7} of {:>4}  ",
@@ -101,18 +101,18 @@ impl List for Files<'_> {
     fn text(
         &self,
         index: usize,
-        size: (usize, usize),
+        size: TextSize,
         scroll: usize,
         _is_open: bool,
     ) -> Vec<Line<'static>> {
         let Some(file) = self.files.get(index) else { return Vec::new() };
-        let functions = Functions::of(self.facts, &file.file);
+        let functions = FunctionList::of(self.facts, &file.file);
         if functions.functions.is_empty() {
-            return vec![Line::raw(fit(&format!(" {}", functions.why), size.0))];
+            return vec![Line::raw(fit(&format!(" {}", functions.why), size.width))];
         }
-        let mut lines = vec![Line::styled(fit(&functions.header(), size.0), DIM)];
-        let shown = functions.len().min(scroll + size.1.saturating_sub(1));
-        lines.extend((scroll..shown).map(|index| functions.row(index, size.0)));
+        let mut lines = vec![Line::styled(fit(&functions.header(), size.width), DIM)];
+        let shown = functions.len().min(scroll + size.height.saturating_sub(1));
+        lines.extend((scroll..shown).map(|index| functions.row(index, size.width)));
         lines
     }
 
@@ -121,7 +121,7 @@ impl List for Files<'_> {
     }
 }
 
-impl<'a> Functions<'a> {
+impl<'a> FunctionList<'a> {
     pub(super) fn of(facts: &'a Facts, file: &'a str) -> Self {
         let question = json!({"cmd": "coverage", "file": file, "limit": MOST});
         let (functions, why) = entries(facts, question);
@@ -129,7 +129,7 @@ impl<'a> Functions<'a> {
     }
 }
 
-impl List for Functions<'_> {
+impl List for FunctionList<'_> {
     fn header(&self) -> String {
         " edges reached   inputs    line  function".into()
     }
@@ -148,24 +148,24 @@ impl List for Functions<'_> {
     fn text(
         &self,
         index: usize,
-        size: (usize, usize),
+        size: TextSize,
         scroll: usize,
         _is_open: bool,
     ) -> Vec<Line<'static>> {
         let Some(function) = self.functions.get(index) else { return Vec::new() };
         let above = u64::from(function.line).saturating_sub(ABOVE + 1) + scroll as u64;
         let question = json!({
-            "cmd": "coverage", "file": self.file, "lines": true, "after": above, "limit": size.1,
+            "cmd": "coverage", "file": self.file, "lines": true, "after": above, "limit": size.height,
         });
         let answer = match self.facts.answers.get(question) {
             Some(Ok(answer)) => answer,
             other => {
                 let text = no_answer(other.and_then(Result::err));
-                return vec![Line::raw(fit(&format!(" {text}"), size.0))];
+                return vec![Line::raw(fit(&format!(" {text}"), size.width))];
             }
         };
         let lines = answer["lines"].as_array().into_iter().flatten();
-        lines.filter_map(|line| listed(line, size.0)).take(size.1).collect()
+        lines.filter_map(|line| listed(line, size.width)).take(size.height).collect()
     }
 
     fn empty(&self) -> String {

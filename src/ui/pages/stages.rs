@@ -2,20 +2,20 @@
 
 use ratatui::text::Line;
 
-use super::{DIM, List, NEW, window};
+use super::{DIM, List, NEW, TextSize, window};
 use crate::format::{count, fit, percent};
 use ffuzz_event::Snapshot;
 
 /// Minimum number of runs for a rate.
 const FEW_RUNS: u64 = 1000;
 
-pub(super) struct Stages<'a> {
+pub(super) struct StagesPage<'a> {
     s: &'a Snapshot,
     /// Finds and runs of all stages.
     all: (u64, u64),
 }
 
-impl<'a> Stages<'a> {
+impl<'a> StagesPage<'a> {
     pub(super) fn of(s: &'a Snapshot) -> Self {
         let stages = s.search.stages.iter();
         let all = stages.fold((0, 0), |sum, it| (sum.0 + it.finds, sum.1 + it.execs));
@@ -46,7 +46,7 @@ impl<'a> Stages<'a> {
     }
 }
 
-impl List for Stages<'_> {
+impl List for StagesPage<'_> {
     fn header(&self) -> String {
         " stage              finds     runs  of all runs  finds per million runs".into()
     }
@@ -83,13 +83,13 @@ impl List for Stages<'_> {
     fn text(
         &self,
         _index: usize,
-        size: (usize, usize),
+        size: TextSize,
         scroll: usize,
         _is_open: bool,
     ) -> Vec<Line<'static>> {
         let times = &self.s.times;
         let minutes = |ms: u64| format!("{:.1} min", ms as f64 / 60_000.0);
-        let row = |name: &str, value: String| super::fact(name, &value, size.0);
+        let row = |name: &str, value: String| super::fact(name, &value, size.width);
         let lines = vec![
             row("all stages", format!("{} finds, {} runs", count(self.all.0), count(self.all.1))),
             row("at work", self.s.turn.stage.clone()),
@@ -107,7 +107,7 @@ impl List for Stages<'_> {
             row("trimming", minutes(times.trim_ms)),
             row("sync", minutes(times.sync_ms)),
         ];
-        window(lines, size.1, scroll)
+        window(lines, size.height, scroll)
     }
 
     fn empty(&self) -> String {

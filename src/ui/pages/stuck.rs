@@ -4,7 +4,7 @@ use ratatui::text::Line;
 use serde::Deserialize;
 use serde_json::json;
 
-use super::{DIM, List, STRONG, excerpt, fact, no_answer, window};
+use super::{DIM, List, STRONG, TextSize, excerpt, fact, no_answer, window};
 use crate::format::{count, fit, fit_end};
 use crate::screen::facts::Facts;
 use ffuzz_event::BlockedComparison;
@@ -87,7 +87,7 @@ impl<'a> StuckPlaces<'a> {
     }
 
     /// Lists the functions that no input enters.
-    fn functions(&self, size: (usize, usize), is_open: bool) -> Vec<Line<'static>> {
+    fn functions(&self, size: TextSize, is_open: bool) -> Vec<Line<'static>> {
         if !is_open {
             return vec![Line::styled(
                 " Enter: functions that no input enters, and who may call them",
@@ -113,7 +113,7 @@ impl<'a> StuckPlaces<'a> {
             let file = it.file.rsplit('/').next().unwrap_or_default();
             let place = if it.line > 0 { format!("  {file}:{}", it.line) } else { String::new() };
             let text = format!(" {:>5}  {by:<9}  {}{place}", it.counters, it.function);
-            Line::raw(fit(&text, size.0))
+            Line::raw(fit(&text, size.width))
         }));
         if lines.len() == 1 {
             lines.push(Line::raw(" Every function that the target has was entered."));
@@ -193,12 +193,12 @@ impl List for StuckPlaces<'_> {
     fn text(
         &self,
         index: usize,
-        size: (usize, usize),
+        size: TextSize,
         scroll: usize,
         is_open: bool,
     ) -> Vec<Line<'static>> {
         let Some(it) = self.places.get(index) else {
-            return window(self.functions(size, is_open), size.1, scroll);
+            return window(self.functions(size, is_open), size.height, scroll);
         };
         let at = if it.line > 0 { format!("{}:{}", it.file, it.line) } else { it.function.clone() };
         let bytes = it.bytes.iter().map(|(first, last)| match first == last {
@@ -214,10 +214,10 @@ impl List for StuckPlaces<'_> {
         let copies = if it.copies > 1 { format!(" ({} copies)", it.copies) } else { String::new() };
         let to = if it.to > 0 { format!(", to line {}", it.to) } else { String::new() };
         let mut lines = vec![
-            Line::styled(fit_end(&format!(" {at}"), size.0), STRONG),
-            fact("function", &format!("{}{copies}", it.function), size.0),
-            fact("behind", &(behind + &to), size.0),
-            fact("result", &it.outcome, size.0),
+            Line::styled(fit_end(&format!(" {at}"), size.width), STRONG),
+            fact("function", &format!("{}{copies}", it.function), size.width),
+            fact("behind", &(behind + &to), size.width),
+            fact("result", &it.outcome, size.width),
         ];
         let input = it.path.as_ref().map_or_else(String::new, |it| it.display().to_string());
         for (name, value) in [
@@ -226,16 +226,16 @@ impl List for StuckPlaces<'_> {
             ("bytes", &bytes),
             ("input", &input),
         ] {
-            lines.extend((!value.is_empty()).then(|| fact(name, value, size.0)));
+            lines.extend((!value.is_empty()).then(|| fact(name, value, size.width)));
         }
         lines.push(Line::default());
         lines.extend(excerpt(
             self.facts,
             &it.file,
             it.line,
-            (size.0, size.1.saturating_sub(FACTS + 1)),
+            TextSize { height: size.height.saturating_sub(FACTS + 1), ..size },
         ));
-        window(lines, size.1, scroll)
+        window(lines, size.height, scroll)
     }
 
     fn empty(&self) -> String {

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use serde_json::Value;
 
 /// Answers a query such as `{"cmd": "coverage"}`. May take any time.
-pub type Ask = Arc<dyn Fn(&Value) -> Result<Value, String> + Send + Sync>;
+pub type QueryHandler = Arc<dyn Fn(&Value) -> Result<Value, String> + Send + Sync>;
 
 /// Minimum age of an answer before it is requested again.
 const VALID: Duration = Duration::from_secs(5);
@@ -47,7 +47,7 @@ struct Asker {
 
 impl Answers {
     /// Starts the asking thread. It ends when this is dropped, or after its current answer.
-    pub(super) fn from(ask: Ask) -> io::Result<Self> {
+    pub(super) fn from(ask: QueryHandler) -> io::Result<Self> {
         let (questions, asked) = channel::<Value>();
         let (replies, answers) = channel();
         let work = move || {
@@ -122,7 +122,7 @@ mod tests {
         let (started, starts) = channel();
         let (go, wait) = sync_channel::<()>(1);
         let wait = std::sync::Mutex::new(wait);
-        let ask: Ask = Arc::new(move |question| {
+        let ask: QueryHandler = Arc::new(move |question| {
             started.send(question["cmd"].clone()).unwrap();
             wait.lock().unwrap().recv().unwrap();
             if question["cmd"] == "bad" { Err("no".into()) } else { Ok(json!(1)) }

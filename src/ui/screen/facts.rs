@@ -9,7 +9,7 @@ use std::time::{Duration, Instant, SystemTime};
 use super::super::summary::domain_name;
 use super::asking::Answers;
 use ffuzz_engine::corpus::names::{self, ParsedName};
-use ffuzz_event::{Event, Snapshot, Source};
+use ffuzz_event::{Event, InputOrigin, Snapshot};
 use ffuzz_sys::file;
 
 /// Maximum number of log lines.
@@ -102,7 +102,7 @@ fn described(event: &Event) -> Option<(Weight, String)> {
     Some(match event {
         Event::SeedSaved { path, new_edge, gains, source, .. } => {
             let mut text = format!("found {}", short(&name(path)));
-            if let Source::Import { peer } = source {
+            if let InputOrigin::Import { peer } = source {
                 text += &format!(" of {peer}");
             }
             if *new_edge {

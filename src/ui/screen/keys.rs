@@ -17,7 +17,7 @@ const MOST: usize = 256;
 const SEQUENCE: Duration = Duration::from_millis(30);
 const ESCAPE: u8 = 0x1b;
 
-pub(super) type Key = (KeyCode, KeyModifiers);
+pub(super) type KeyPress = (KeyCode, KeyModifiers);
 
 #[derive(Debug)]
 pub(super) struct Keys(File);
@@ -29,7 +29,7 @@ impl Keys {
     }
 
     /// Waits up to `longest` for keys. Fails if the terminal is gone or belongs to another process.
-    pub(super) fn read(&mut self, longest: Duration) -> io::Result<Vec<Key>> {
+    pub(super) fn read(&mut self, longest: Duration) -> io::Result<Vec<KeyPress>> {
         let mut bytes = Vec::new();
         if terminal::has_input(&self.0, longest) {
             self.append(&mut bytes)?;
@@ -54,7 +54,7 @@ impl Keys {
     }
 }
 
-fn parse(mut bytes: &[u8]) -> Vec<Key> {
+fn parse(mut bytes: &[u8]) -> Vec<KeyPress> {
     let mut keys = Vec::new();
     while let Some((&first, rest)) = bytes.split_first() {
         bytes = rest;
@@ -109,7 +109,7 @@ mod tests {
 
     #[test]
     fn letters_and_sequences_are_keys_and_nothing_else_is() {
-        let plain = |codes: &[KeyCode]| -> Vec<Key> {
+        let plain = |codes: &[KeyCode]| -> Vec<KeyPress> {
             codes.iter().map(|code| (*code, KeyModifiers::NONE)).collect()
         };
         for (bytes, keys) in [

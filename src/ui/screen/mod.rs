@@ -20,7 +20,7 @@ use super::plain::Plain;
 use ffuzz_config::options::Colors;
 use ffuzz_event::{Event, EventSink};
 
-pub use asking::Ask;
+pub use asking::QueryHandler;
 use inbox::Inbox;
 use shown::Shown;
 
@@ -39,7 +39,7 @@ pub struct Surroundings {
     /// Receives the output of foreign code while the screen is shown.
     pub log: Option<PathBuf>,
     /// Answers for pages that need runs of the queue.
-    pub ask: Ask,
+    pub ask: QueryHandler,
     /// Carries out a [`Wish`].
     pub wish: Box<dyn Fn(Wish) + Send>,
     /// The campaign belongs to another process: it cannot be paused, and continues after the screen closes.

@@ -6,13 +6,14 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use ratatui::backend::CrosstermBackend;
+use ratatui::crossterm::event::{KeyCode, KeyModifiers};
 use ratatui::layout::{Rect, Size};
 use ratatui::{Terminal, TerminalOptions, Viewport};
 
 use super::asking::Answers;
 use super::facts::{Facts, Queue};
 use super::inbox::{Batch, Inbox};
-use super::keys::{Key, Keys};
+use super::keys::Keys;
 use super::terminal::TerminalGuard;
 use super::view::{Action, Page, View};
 use super::{Surroundings, Wish};
@@ -184,7 +185,9 @@ impl Shown {
         let Some(screen) = &mut self.screen else { return };
         if let Some(keys) = &mut screen.keys {
             match keys.read(LOOK) {
-                Ok(typed) => typed.into_iter().for_each(|key| self.typed(key)),
+                Ok(typed) => {
+                    typed.into_iter().for_each(|(code, modifiers)| self.typed(code, modifiers))
+                }
                 // No keys arrive in the background; after `fg` the screen is opened again.
                 Err(_) => screen.keys = None,
             }
@@ -197,7 +200,7 @@ impl Shown {
         }
     }
 
-    fn typed(&mut self, (code, modifiers): Key) {
+    fn typed(&mut self, code: KeyCode, modifiers: KeyModifiers) {
         match self.view.key(code, modifiers) {
             Some(Action::End) => (self.wish)(Wish::End),
             Some(Action::Pause) if self.view.only_watches => {

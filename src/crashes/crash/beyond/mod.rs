@@ -8,7 +8,7 @@ mod server;
 mod signature;
 mod traps;
 
-use super::info::{CrashInfo, CrashMessage, MessageSource, Output, Program, ReportKind};
+use super::info::{CrashInfo, CrashMessage, MessageSource, Output, ProgramInfo, ReportKind};
 use super::lines::lines;
 use super::short;
 use readers::Reading;
@@ -17,7 +17,7 @@ pub use signature::signature;
 
 /// Like `super::parse`; where that finds nothing or fails, uses other readers.
 #[must_use]
-pub fn parse(output: &Output, program: &Program) -> CrashInfo {
+pub fn parse(output: &Output, program: &ProgramInfo) -> CrashInfo {
     let mut info = stack(output, program);
     if info.message.is_none() && info.kind == ReportKind::Gdb && info.class == "SIGABRT" {
         // The debugger shows the stack, the program's message the cause.
@@ -43,7 +43,7 @@ pub fn parse(output: &Output, program: &Program) -> CrashInfo {
     info
 }
 
-fn stack(output: &Output, program: &Program) -> CrashInfo {
+fn stack(output: &Output, program: &ProgramInfo) -> CrashInfo {
     let mut info = super::parse(output, program);
     let is_read = info.refused.is_none() && !info.backtrace.is_empty();
     if is_read {
@@ -67,7 +67,7 @@ fn stack(output: &Output, program: &Program) -> CrashInfo {
 }
 
 /// Parses one report cut out of a text that the reference cannot parse as a whole.
-fn single_report(output: &Output, program: &Program) -> Option<CrashInfo> {
+fn single_report(output: &Output, program: &ProgramInfo) -> Option<CrashInfo> {
     reports::cuts(output).into_iter().find_map(|crash_data| {
         let info = super::parse(&Output { crash_data, ..output.clone() }, program);
         (info.refused.is_none() && !info.backtrace.is_empty()).then_some(info)

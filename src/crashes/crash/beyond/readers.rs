@@ -28,9 +28,9 @@ pub(super) fn own_message(stderr: &[&str], crash_data: &[&str]) -> Option<Readin
     read(&[rust, go, python, abort], stderr, crash_data)
 }
 
-type Reader = fn(MessageSource, &[&str]) -> Option<Reading>;
+type MessageReader = fn(MessageSource, &[&str]) -> Option<Reading>;
 
-fn read(readers: &[Reader], stderr: &[&str], crash_data: &[&str]) -> Option<Reading> {
+fn read(readers: &[MessageReader], stderr: &[&str], crash_data: &[&str]) -> Option<Reading> {
     let places = [(MessageSource::CrashData, crash_data), (MessageSource::Stderr, stderr)];
     let mut readings = places
         .into_iter()

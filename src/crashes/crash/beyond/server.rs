@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use super::{readers, reports};
-use crate::crash::info::{CrashInfo, CrashMessage, MessageSource, Output, Program};
+use crate::crash::info::{CrashInfo, CrashMessage, MessageSource, Output, ProgramInfo};
 
 /// Crash data to send with this output: unchanged if the server finds all known frames in them, else the one report
 /// that it can read, else the parsed facts in gdb's form.
@@ -11,7 +11,7 @@ use crate::crash::info::{CrashInfo, CrashMessage, MessageSource, Output, Program
 pub fn for_server(output: &Output, info: &CrashInfo) -> String {
     let read = |crash_data: &str| {
         let sent = Output { crash_data: crash_data.to_owned(), ..output.clone() };
-        let read = crate::crash::parse(&sent, &Program::default());
+        let read = crate::crash::parse(&sent, &ProgramInfo::default());
         read.refused.is_none().then_some(read.backtrace)
     };
     let own = std::iter::once(output.crash_data.clone()).chain(reports::cuts(output));

@@ -12,7 +12,7 @@ mod symptom;
 
 use serde_json::{Value, json};
 
-use super::info::{CrashInfo, Output, Program};
+use super::info::{CrashInfo, Output, ProgramInfo};
 pub(in crate::crash) use create::symptoms;
 pub use many::{CollectedSignature, Signatures};
 use symptom::{CrashTexts, Symptom};
@@ -22,7 +22,7 @@ use symptom::{CrashTexts, Symptom};
 pub struct CrashFacts<'a> {
     pub info: &'a CrashInfo,
     pub output: &'a Output,
-    pub program: &'a Program,
+    pub program: &'a ProgramInfo,
     /// The input, if it is text.
     pub testcase: Option<&'a str>,
 }

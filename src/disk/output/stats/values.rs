@@ -5,8 +5,8 @@ use std::str::FromStr;
 
 use ffuzz_engine::corpus::SeedId;
 use ffuzz_event::{
-    Corpus, Coverage, Cycles, DomainStatus, Finds, MutatorStatus, PartOfTime, Resources, Runs,
-    Search, Setup, Shares, Snapshot, SnapshotUse, Times, Turn,
+    CampaignSetup, Corpus, Coverage, Cycles, DomainStatus, Finds, MutatorStatus, PartOfTime,
+    Resources, Runs, Search, Shares, Snapshot, SnapshotUse, Times, Turn,
 };
 
 /// More domains or mutators than any campaign has.
@@ -15,7 +15,7 @@ pub(super) const MOST_PARTS: u64 = 4096;
 /// The numbers of a file that [`super::parse`] has read, as far as it tells.
 #[must_use]
 pub fn snapshot(values: &BTreeMap<String, String>) -> Snapshot {
-    let values = Values(values);
+    let values = StatValues(values);
     let count = |name: &str| values.number(name).min(MOST_PARTS);
     Snapshot {
         times: values.times(),
@@ -37,12 +37,12 @@ pub fn snapshot(values: &BTreeMap<String, String>) -> Snapshot {
         finds: values.finds(),
         turn: Turn { current: values.read("cur_item").map(SeedId), ..Turn::default() },
         search: values.search(),
-        setup: Setup {
+        setup: CampaignSetup {
             pid: values.small("fuzzer_pid"),
             guided_by_domains: values.number("dsf_guided") > 0,
             banner: values.text("afl_banner").to_owned(),
             command_line: values.text("command_line").to_owned(),
-            ..Setup::default()
+            ..CampaignSetup::default()
         },
         domains: (0..count("dsf_domains")).map(|index| values.domain(index)).collect(),
         mutators: (0..count("mutators")).map(|index| values.mutator(index)).collect(),
@@ -51,9 +51,9 @@ pub fn snapshot(values: &BTreeMap<String, String>) -> Snapshot {
 }
 
 /// Values by name. What is missing or no number is 0.
-struct Values<'a>(&'a BTreeMap<String, String>);
+struct StatValues<'a>(&'a BTreeMap<String, String>);
 
-impl Values<'_> {
+impl StatValues<'_> {
     fn text(&self, name: &str) -> &str {
         self.0.get(name).map_or("", String::as_str)
     }

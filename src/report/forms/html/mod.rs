@@ -21,7 +21,7 @@ const MOST_FUNCTIONS: usize = 100;
 
 /// Source files that the page shows line by line.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
-pub enum Shown {
+pub enum ShownFiles {
     /// All, up to 100 000 lines; beyond that, only files that an input reaches.
     #[default]
     Fitting,
@@ -32,7 +32,7 @@ pub enum Shown {
 
 /// The page of a report. `read` reads a source file; None if that fails.
 #[must_use]
-pub fn page(report: &Report, shown: Shown, read: impl Fn(&str) -> Option<String>) -> String {
+pub fn page(report: &Report, shown: ShownFiles, read: impl Fn(&str) -> Option<String>) -> String {
     let title = match &report.campaigns[..] {
         [] => "report".to_owned(),
         [one] => one.target.clone(),
@@ -430,7 +430,7 @@ mod tests {
     use crate::forms::tests::report;
 
     fn shown(report: &Report) -> String {
-        page(report, Shown::All, |_| Some("one\n<two>\nthree\n".into()))
+        page(report, ShownFiles::All, |_| Some("one\n<two>\nthree\n".into()))
     }
 
     #[test]

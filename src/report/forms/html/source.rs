@@ -2,7 +2,7 @@
 
 use maud::{Markup, html};
 
-use super::{Shown, heading, number, percent};
+use super::{ShownFiles, heading, number, percent};
 use crate::data::{Reach, Report, Source, SourceFile};
 
 /// Maximum number of lines shown by default.
@@ -12,7 +12,7 @@ const LONGEST: usize = 400;
 
 pub(super) fn section(
     report: &Report,
-    shown: Shown,
+    shown: ShownFiles,
     read: impl Fn(&str) -> Option<String>,
 ) -> Markup {
     let Some(source) = &report.source else {
@@ -26,10 +26,10 @@ pub(super) fn section(
     let texts: Vec<Option<String>> = files.iter().map(|file| read(&file.path)).collect();
     let lines: usize = texts.iter().flatten().map(|text| text.lines().count()).sum();
     let shows = |file: &SourceFile| match shown {
-        Shown::All => true,
-        Shown::None => false,
-        Shown::Reached => file.totals.reached > 0,
-        Shown::Fitting => lines <= FITTING || file.totals.reached > 0,
+        ShownFiles::All => true,
+        ShownFiles::None => false,
+        ShownFiles::Reached => file.totals.reached > 0,
+        ShownFiles::Fitting => lines <= FITTING || file.totals.reached > 0,
     };
     html! {
         (heading("source"))
@@ -155,15 +155,15 @@ mod tests {
         let read = |_: &str| Some("text\n".to_owned());
         let source = report.source.as_mut().unwrap();
         source.files[1].totals.lines = 9;
-        let page = section(&report, Shown::Reached, read).into_string();
+        let page = section(&report, ShownFiles::Reached, read).into_string();
         assert!(page.find("/src/main.c") < page.find("/src/lib/a.c"));
         // No line of the unreached file is shown.
         assert_eq!(page.matches("<b>1</b>").count(), 1);
         assert_eq!(
-            section(&report, Shown::None, read).into_string().matches("<b>1</b>").count(),
+            section(&report, ShownFiles::None, read).into_string().matches("<b>1</b>").count(),
             0
         );
-        let page = section(&report, Shown::All, |_| None).into_string();
+        let page = section(&report, ShownFiles::All, |_| None).into_string();
         assert_eq!(page.matches("cannot be read").count(), 2);
     }
 }
