@@ -67,7 +67,7 @@ const FIXED_WIDTHS: [usize; 3] = [2, 4, 8];
 /// Minimum number of digits of a number in text.
 const FEWEST_DIGITS: usize = 2;
 
-fn digits(value: u64, (radix, upper): (u32, bool), width: usize) -> String {
+fn digits(value: u64, radix: u32, upper: bool, width: usize) -> String {
     match (radix, upper) {
         (8, _) => format!("{value:0width$o}"),
         (16, false) => format!("{value:0width$x}"),
@@ -91,7 +91,7 @@ impl Encoding {
                 fits.then_some(bytes)
             }
             (Self::Digits { radix, width, upper }, Operand::Value(value)) => {
-                let text = digits(value, (radix, upper), width);
+                let text = digits(value, radix, upper, width);
                 (text.len() == width).then(|| text.into_bytes())
             }
             (_, _) => None,
@@ -236,7 +236,7 @@ impl Repairs {
 /// Positions and encodings of a number in the input as text.
 fn in_text(value: u64, input: &[u8]) -> impl Iterator<Item = (usize, Encoding)> {
     RADICES.into_iter().flat_map(move |(radix, upper)| {
-        let text = digits(value, (radix, upper), 0);
+        let text = digits(value, radix, upper, 0);
         (0..input.len()).flat_map(move |at| {
             let rest = input[at..].strip_prefix(text.as_bytes());
             let zeros = input[..at].iter().rev().take_while(|byte| **byte == b'0').count();

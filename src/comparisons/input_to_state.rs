@@ -51,7 +51,7 @@ impl Edit {
     /// Writes the changed input.
     pub fn apply(&self, input: &[u8], out: &mut Vec<u8>) {
         if self.is_of_list {
-            messages::edit(input, (self.at, self.removed), &self.inserted, out);
+            messages::edit(input, self.at..self.at + self.removed, &self.inserted, out);
             return;
         }
         out.clear();
@@ -205,7 +205,7 @@ impl Solver<'_> {
 
     /// Adds edits that make two integers equal or change their order.
     fn integer(&mut self, from: u64, to: u64, bytes: usize, kind: ComparisonKind) {
-        let wanted = wanted((from, to), bytes, kind);
+        let wanted = wanted(from, to, bytes, kind);
         wanted.iter().for_each(|to| self.number(from, *to, bytes, "copy"));
         if from == 0 && (1..256).contains(&to) && kind == ComparisonKind::Equal {
             // The end of a text: append the next byte.
@@ -393,7 +393,7 @@ fn places_of(what: &[u8], input: &[u8], ignores_case: bool) -> Vec<usize> {
 
 /// Values of a number for each possible result. First the value just beyond the other operand, which flips `<` as
 /// well as `<=`. For floating-point numbers, first the equal value; adjacent bit patterns are adjacent numbers.
-fn wanted((from, to): (u64, u64), bytes: usize, kind: ComparisonKind) -> Vec<u64> {
+fn wanted(from: u64, to: u64, bytes: usize, kind: ComparisonKind) -> Vec<u64> {
     let [above, below] = [to.wrapping_add(1), to.wrapping_sub(1)];
     let signed = |value: u64| (value << (64 - 8 * bytes.clamp(1, 8))).cast_signed();
     let is_above = match kind {

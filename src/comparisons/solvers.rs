@@ -350,7 +350,7 @@ fn replaced(
         return Some([&input[..range.start], bytes, &input[range.end..]].concat());
     }
     let mut out = Vec::new();
-    messages::edit(input, (range.start, range.len()), bytes, &mut out).then_some(out)
+    messages::edit(input, range, bytes, &mut out).then_some(out)
 }
 
 /// Solves an operand that depends on the length of the input, or of a part of it.

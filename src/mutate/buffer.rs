@@ -60,7 +60,7 @@ impl Buffer {
     /// `within`.
     pub fn open_gap_within(&mut self, pos: usize, len: usize, within: usize) {
         let Self { bytes, lengths, .. } = self;
-        lengths.retain_mut(|length| length.grow(bytes, (pos, len), within));
+        lengths.retain_mut(|length| length.grow(bytes, pos, len, within));
         let old = bytes.len();
         bytes.resize(old + len, 0);
         bytes.copy_within(pos..old, pos + len);

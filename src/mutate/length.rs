@@ -72,7 +72,7 @@ impl Length {
     /// Prepares for the insertion of `len` bytes at `pos`. They are counted if `pos` is at the start of the counted
     /// range or within it; at its end only if counting begins at `within` or before. Returns false if the number cannot
     /// be adjusted.
-    pub fn grow(&mut self, input: &mut [u8], (pos, len): (usize, usize), within: usize) -> bool {
+    pub fn grow(&mut self, input: &mut [u8], pos: usize, len: usize, within: usize) -> bool {
         if (self.at + 1..self.at + self.width).contains(&pos) {
             return false;
         }

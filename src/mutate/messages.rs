@@ -160,14 +160,9 @@ pub fn bodies(input: &[u8]) -> impl Iterator<Item = Range<usize>> {
 /// Writes `input` with `removed` bytes at `at` replaced by `inserted`. In a list the replaced range is cut at the end
 /// of its message, whose word is updated; an insertion at that end extends the message. Returns false, writing nothing,
 /// if `at` is in a word.
-pub fn edit(
-    input: &[u8],
-    (at, removed): (usize, usize),
-    inserted: &[u8],
-    out: &mut Vec<u8>,
-) -> bool {
+pub fn edit(input: &[u8], range: Range<usize>, inserted: &[u8], out: &mut Vec<u8>) -> bool {
     out.clear();
-    let (mut end, mut word) = (at + removed, None);
+    let (at, mut end, mut word) = (range.start, range.end, None);
     if is_list(input) {
         let Some(body) = bodies(input).find(|body| (body.start..=body.end).contains(&at)) else {
             return false;
@@ -297,7 +292,7 @@ mod tests {
         assert_eq!(pieces, [4..4, 4..5, 5..6, 14..14, 4..6]);
         let edited = |at, removed| {
             let mut out = b"old".to_vec();
-            edit(list_of(), (at, removed), b"xyz", &mut out).then_some(out)
+            edit(list_of(), at..at + removed, b"xyz", &mut out).then_some(out)
         };
         assert_eq!(edited(5, 9).unwrap(), b"\x04\0\0\0axyz\0\0\0\x03\0\0\0\0");
         assert_eq!(edited(6, 0).unwrap(), b"\x05\0\0\0abxyz\0\0\0\x03\0\0\0\0");

@@ -109,7 +109,7 @@ pub fn guesses(input: &[u8]) -> Vec<Vec<Record>> {
     let guess = |shape: &Shape| {
         (0..=LONGEST_HEAD.min(input.len())).find_map(|head| {
             let mut records = Vec::new();
-            let is_tiled = tile(*shape, input, head..input.len(), (None, 0), &mut records);
+            let is_tiled = tile(*shape, input, head..input.len(), None, 0, &mut records);
             (is_tiled && records.len() > 1).then_some(records)
         })
     };
@@ -121,7 +121,8 @@ fn tile(
     shape: Shape,
     input: &[u8],
     range: Range<usize>,
-    (parent, depth): (Option<usize>, usize),
+    parent: Option<usize>,
+    depth: usize,
     records: &mut Vec<Record>,
 ) -> bool {
     let (first, mut at, mut payloads) = (records.len(), range.start, Vec::new());
@@ -143,7 +144,7 @@ fn tile(
             let mut has_records = |head: usize| {
                 let inner = payload.start + head..payload.end;
                 inner.start < inner.end
-                    && tile(shape, input, inner, (Some(number), depth + 1), records)
+                    && tile(shape, input, inner, Some(number), depth + 1, records)
             };
             if HEADS.into_iter().any(&mut has_records) {
                 records[number].is_leaf = false;

@@ -155,7 +155,7 @@ fn extended(rules: &InputRules, rng: &mut Rng, input: &[u8]) -> Vec<u8> {
 /// The input with more bytes at its end: in its last message if it is a list of them.
 fn with_end(rules: &InputRules, input: &[u8], more: &[u8]) -> Vec<u8> {
     let mut longer = Vec::new();
-    match rules.messages && messages::edit(input, (input.len(), 0), more, &mut longer) {
+    match rules.messages && messages::edit(input, input.len()..input.len(), more, &mut longer) {
         true => longer,
         false => [input, more].concat(),
     }

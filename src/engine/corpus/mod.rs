@@ -62,39 +62,34 @@ impl Seed {
     }
 }
 
-/// Maps positions in `from` to positions in `to`: relative to the start, or to the end after the first differing byte.
-/// Drops positions without a counterpart; inputs of equal length keep all.
-#[must_use]
-pub(crate) fn moved(places: &[u32], from: &[u8], to: &[u8]) -> Box<[u32]> {
-    if places.is_empty() || from.len() == to.len() {
-        return places.into();
+/// Which positions of one input correspond to positions of another: those of the common prefix, and those of the
+/// common suffix after it. All of them if the lengths are equal.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Alignment {
+    from: usize,
+    to: usize,
+    prefix: usize,
+    suffix: usize,
+}
+
+impl Alignment {
+    pub(crate) fn of(from: &[u8], to: &[u8]) -> Self {
+        let common = from.len().min(to.len());
+        let prefix = from.iter().zip(to).take_while(|(a, b)| a == b).count();
+        let pairs = from.iter().rev().zip(to.iter().rev());
+        let suffix = pairs.take(common - prefix).take_while(|(a, b)| a == b).count();
+        Self { from: from.len(), to: to.len(), prefix, suffix }
     }
-    let (lens, ends) = ((from.len(), to.len()), common_ends(from, to));
-    let place = |at: &u32| moved_place(*at as usize, lens, ends);
-    places.iter().filter_map(place).filter_map(|at| u32::try_from(at).ok()).collect()
-}
 
-/// Lengths of the common prefix of two inputs, and of the common suffix after it.
-pub(crate) fn common_ends(from: &[u8], to: &[u8]) -> (usize, usize) {
-    let common = from.len().min(to.len());
-    let prefix = from.iter().zip(to).take_while(|(a, b)| a == b).count();
-    let pairs = from.iter().rev().zip(to.iter().rev());
-    let suffix = pairs.take(common - prefix).take_while(|(a, b)| a == b).count();
-    (prefix, suffix)
-}
-
-/// Maps a position from an input of one length to one of another, given their common prefix and suffix. None if the
-/// position is in neither.
-pub(crate) fn moved_place(
-    at: usize,
-    (from, to): (usize, usize),
-    (prefix, suffix): (usize, usize),
-) -> Option<usize> {
-    match at {
-        at if from == to && at <= from => Some(at),
-        at if at < prefix => Some(at),
-        at if at >= from - suffix && at <= from => Some(at + to - from),
-        _ => None,
+    /// The position that corresponds to `at`; None if there is none.
+    pub(crate) fn moved(self, at: usize) -> Option<usize> {
+        let Self { from, to, prefix, suffix } = self;
+        match at {
+            at if from == to && at <= from => Some(at),
+            at if at < prefix => Some(at),
+            at if at >= from - suffix && at <= from => Some(at + to - from),
+            _ => None,
+        }
     }
 }
 
@@ -167,9 +162,12 @@ mod tests {
             (b"head", &[0]),
             (b"", &[]),
         ] {
-            assert_eq!(&*moved(&[0, 8, 16], from, to), expected, "{to:?}");
+            let alignment = Alignment::of(from, to);
+            let moved: Vec<_> =
+                [0, 8, 16].into_iter().filter_map(|at| alignment.moved(at)).collect();
+            assert_eq!(moved, expected, "{to:?}");
         }
         // What is there twice belongs to the start.
-        assert_eq!(&*moved(&[0, 1, 2], b"aaa", b"aaaa"), [0, 1, 2]);
+        assert_eq!(Alignment::of(b"aaa", b"aaaa").moved(2), Some(2));
     }
 }

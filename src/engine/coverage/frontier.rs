@@ -184,7 +184,7 @@ impl Frontier {
         let ways = self.flow.after(fork.block).iter().filter(is_shut).copied();
         let mut counters = Vec::new();
         let (mut seen, mut open) = (vec![0; self.entered.len()], Vec::new());
-        self.each_behind(ways, (&mut seen, 1), &mut open, |blocks| {
+        self.each_behind(ways, &mut seen, 1, &mut open, |blocks| {
             let all = blocks.map(|block| self.flow.counters[block as usize]);
             counters.extend(all.filter(|counter| *counter != NONE));
         });
@@ -205,7 +205,8 @@ impl Frontier {
     fn each_behind(
         &self,
         ways: impl Iterator<Item = u32>,
-        (seen, number): (&mut [u32], u32),
+        seen: &mut [u32],
+        number: u32,
         open: &mut Vec<u32>,
         mut visit: impl FnMut(Range<u32>),
     ) -> (u32, u64) {
@@ -369,10 +370,9 @@ impl Frontier {
             let (shut, ways) = (edges.len() as u32, self.flow.after(block).len() as u32);
             let mut fork = Fork { block, to, shut, ways, behind: 0, functions: 0 };
             let to = edges.iter().map(|[_, to]| *to);
-            let (functions, calls) =
-                self.each_behind(to, (&mut seen, number), &mut open, |blocks| {
-                    fork.behind += self.flow.counted(blocks);
-                });
+            let (functions, calls) = self.each_behind(to, &mut seen, number, &mut open, |blocks| {
+                fork.behind += self.flow.counted(blocks);
+            });
             fork.functions = functions;
             steps += 8 + calls;
             for site in self.flow.sites(block) {

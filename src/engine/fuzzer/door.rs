@@ -106,7 +106,8 @@ impl Seen {
     fn of(
         judge: &mut Judge,
         run: &Observation<'_>,
-        (judging, edges): (Judging<'_>, &[u32]),
+        judging: Judging<'_>,
+        edges: &[u32],
         usual: Duration,
     ) -> Self {
         let is_hit = |edge: &&u32| run.edges.get(**edge as usize).is_some_and(|count| *count > 0);
@@ -484,7 +485,7 @@ impl<H: Host> Door<'_, H> {
                 false => runner.observe(mutators, run.input)?,
                 true => runner.replay(mutators, run.input)?,
             };
-            Ok(Seen::of(judge, &shown, (run.judging, run.edges), usual))
+            Ok(Seen::of(judge, &shown, run.judging, run.edges, usual))
         });
         self.fuzzer_mut().set_timeout(usual);
         seen

@@ -139,7 +139,7 @@ fn is_within_message(list: &[u8], pos: usize, out: &mut Candidate) -> bool {
     }
     let pos = pos.min(list.len());
     let inserted = out.bytes[pos..pos + more].to_vec();
-    messages::edit(list, (pos, 0), &inserted, &mut out.bytes)
+    messages::edit(list, pos..pos, &inserted, &mut out.bytes)
 }
 
 impl DeterministicSteps {

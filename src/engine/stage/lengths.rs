@@ -96,7 +96,7 @@ impl<H: Host> Stage<H> for Lengths {
         let has_messages = trial.door.fuzzer().mutation.messages;
         let mut found: Vec<Length> =
             messages::framing(&input).take_while(|_| has_messages).collect();
-        let end = measure(&mut trial, &input, (&mut self.by_width, &mut found));
+        let end = measure(&mut trial, &input, &mut self.by_width, &mut found);
         door.close(Purpose::Lengths);
         let fuzzer = door.fuzzer_mut();
         found.retain(|length| !messages::is_framing(length));
@@ -154,8 +154,10 @@ impl<H: Host> Trial<'_, H> {
     fn lost_with_bytes(
         &mut self,
         input: &[u8],
-        (length, others): (Length, &[Length]),
-        (beyond, count): (usize, usize),
+        length: Length,
+        others: &[Length],
+        beyond: usize,
+        count: usize,
     ) -> Result<Option<usize>, Stop<H::Error>> {
         let end = length.end(input) + beyond;
         let fits = input.len() + count <= self.door.fuzzer().mutation.max_len;
@@ -175,7 +177,8 @@ impl<H: Host> Trial<'_, H> {
 fn measure<H: Host>(
     trial: &mut Trial<'_, H>,
     input: &[u8],
-    (by_width, found): (&mut [(u64, u64)], &mut Vec<Length>),
+    by_width: &mut [(u64, u64)],
+    found: &mut Vec<Length>,
 ) -> Result<(), Stop<H::Error>> {
     trial.check()?;
     let trivial = trial.door.run(Run { edges: &trial.edges, ..Run::of(TRIVIAL) })?.hit;
@@ -274,15 +277,15 @@ fn search<H: Host>(
             continue;
         }
         let gains = |lost: usize| (loss - loss.min(lost)) * GAIN_ONE_OF >= loss;
-        let lost = trial.lost_with_bytes(input, (length, found), (0, INSERTED))?;
+        let lost = trial.lost_with_bytes(input, length, found, 0, INSERTED)?;
         let Some(mut lost) = lost.filter(|lost| gains(*lost)) else { continue };
-        let next = trial.lost_with_bytes(input, (length, found), (0, INSERTED_NEXT))?;
+        let next = trial.lost_with_bytes(input, length, found, 0, INSERTED_NEXT)?;
         if !next.is_none_or(gains) {
             continue;
         }
         let mut best = 0;
         for beyond in BEYOND {
-            match trial.lost_with_bytes(input, (length, found), (beyond, INSERTED))? {
+            match trial.lost_with_bytes(input, length, found, beyond, INSERTED)? {
                 Some(other) if other <= lost => (best, lost) = (beyond, other),
                 _ => {}
             }

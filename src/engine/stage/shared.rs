@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::batches::Batches;
 use super::{Kept, Tactic};
-use crate::corpus::{BySeed, Corpus, Length, SeedId, common_ends, moved, moved_place};
+use crate::corpus::{Alignment, BySeed, Corpus, Length, SeedId};
 use crate::fuzzer::Fuzzer;
 use crate::mutate::foreign::ForeignMutators;
 use crate::schedule::bandit::Bandit;
@@ -143,11 +143,10 @@ impl Shared {
         if before == input {
             return known.iter().filter(|length| length.fits(input.len())).copied().collect();
         }
-        let ends = common_ends(before, input);
+        let alignment = Alignment::of(before, input);
         let moved = |length: &Length| {
-            let to = |place: usize| moved_place(place, (before.len(), input.len()), ends);
-            let last = to(length.at + length.width - 1)?;
-            let (at, from) = (to(length.at)?, to(length.from)?);
+            let last = alignment.moved(length.at + length.width - 1)?;
+            let (at, from) = (alignment.moved(length.at)?, alignment.moved(length.from)?);
             (at + length.width == last + 1).then_some(Length { at, from, ..*length })
         };
         let is_there =
@@ -166,8 +165,10 @@ impl Logs {
     /// ancestor, as far as the bytes still exist in the input.
     pub(super) fn deciding(&self, corpus: &Corpus, id: SeedId, input: &[u8]) -> Box<[u32]> {
         let known = lineage(corpus, id).find_map(|id| self.deciding.get(&id));
-        let places = known.map_or(Box::default(), |of| moved(&of.at, &of.input, input));
-        places.into_iter().filter(|at| (*at as usize) < input.len()).collect()
+        let Some(Deciding { input: before, at }) = known else { return Box::default() };
+        let alignment = Alignment::of(before, input);
+        let places = at.iter().filter_map(|at| alignment.moved(*at as usize));
+        places.filter(|at| *at < input.len()).map(|at| at as u32).collect()
     }
 
     /// Clears all knowledge if it comes from another build than the one that logs now.
