@@ -1,7 +1,7 @@
 //! Stores finds: first on disk, then as events.
 
 use super::CampaignError;
-use super::foreign::description;
+use super::mutators::description;
 use super::outside::Outside;
 use crate::engine::corpus::{Origin, Seed, SeedId, Step, names};
 use crate::engine::domain::KeyGain;

@@ -2,7 +2,7 @@
 //!
 //! Each of the four has its own file. Operations on several of them are methods of [`Outside`]: storing finds
 //! (`keep.rs`) and starting inputs (`seeds.rs`), waiting (`wait.rs`), and announcing files to mutators
-//! (`foreign.rs`).
+//! (`mutators.rs`).
 
 use super::limits::CampaignLimits;
 use super::reports::Reports;

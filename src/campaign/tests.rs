@@ -1,6 +1,6 @@
 //! The whole loop on a fake target, with a fixed seed: no process, exact results.
 
-mod foreign;
+mod mutators;
 mod orders;
 mod restart;
 mod stages;

@@ -7,14 +7,14 @@
 //! | `input_to_state` | edits for operands that are copies of the input |
 //! | `solvers` | inputs for operands that are calculated from it |
 //! | `checksums` | fields of the input that must equal a calculated value |
-//! | `lengths` | edits with updated length fields |
+//! | `adjust` | edits with updated length fields |
 //! | `work` | the runs that all this takes, on one input after another |
 //! | `sites` | sites that no run passes, and the seeds that reach them |
 
+pub mod adjust;
 pub mod blockers;
 pub mod checksums;
 pub mod input_to_state;
-pub mod lengths;
 pub mod log;
 pub mod results;
 pub mod sites;

@@ -172,7 +172,7 @@ impl Emulator {
     /// because its libraries cannot be distinguished from the emulator's.
     pub(super) fn files(&self, program: &Path, pid: i32) -> Vec<PathBuf> {
         let mut files = vec![program.to_owned()];
-        if binary::is_foreign(program) {
+        if binary::runs_elsewhere(program) {
             let processor = binary::processor(program);
             let mapped = sites::mapped_files(pid).into_iter();
             files.extend(mapped.filter(|file| binary::processor(file) == processor));

@@ -74,7 +74,7 @@ impl Preload {
 /// Returns true if `ffuzz-cc` built a library of the program and the runtime can be loaded into it. `env` is added
 /// to the target's environment.
 pub(super) fn has_instrumented_library(program: &Path, env: &[(OsString, OsString)]) -> bool {
-    if !binary::is_native(program) || binary::loader(program).is_none() || changes_user(program) {
+    if !binary::runs_here(program) || binary::loader(program).is_none() || changes_user(program) {
         return false;
     }
     let Ok(objects) = Objects::of(program, env) else { return false };

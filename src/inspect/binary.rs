@@ -172,13 +172,13 @@ pub fn needs_runtime(library: &[u8]) -> bool {
 }
 
 /// Returns true if a program is for this machine's processor and word size.
-pub fn is_native(path: &Path) -> bool {
+pub fn runs_here(path: &Path) -> bool {
     processor(path).is_ok_and(|name| name.is_ok_and(|name| name == std::env::consts::ARCH))
 }
 
 /// Returns true if a program is for another processor.
 #[must_use]
-pub fn is_foreign(path: &Path) -> bool {
+pub fn runs_elsewhere(path: &Path) -> bool {
     matches!(inspect(path, false), Err(ProgramError::Architecture { .. }))
 }
 

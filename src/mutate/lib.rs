@@ -8,7 +8,6 @@ pub mod dictionary;
 pub mod foreign;
 pub mod havoc;
 pub mod length;
-pub mod lengths;
 pub mod messages;
 pub mod origin;
 mod reachable;

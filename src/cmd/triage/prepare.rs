@@ -116,7 +116,7 @@ fn target(
     options.extra_env.splice(0..0, users);
     let program = binary::locate(&options.command[0], options.search_path.as_deref());
     let program = program.map_err(|error| Failure::of(&error))?;
-    if binary::is_foreign(&program) {
+    if binary::runs_elsewhere(&program) {
         options.native =
             Some(NativeOptions { engine: NativeEngine::Emulator, ..NativeOptions::default() });
     }

@@ -14,8 +14,8 @@ use ffuzz_mutate::{Rng, messages};
 use super::ask::{Ask, Ran};
 use super::restore::{Kept, comes_to, restore};
 use super::{Base, MOST_EXTENSIONS, comes_equal, extended, fields};
+use crate::adjust::with_lengths;
 use crate::input_to_state::{Edit, Logged, colorize, edits};
-use crate::lengths::with_lengths;
 use crate::log::{ComparisonKind, OwnLog};
 
 /// Maximum number of runs for coloring. A part that decides something is halved, so this is enough for some forty

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::batches::run_producer_behind;
 use super::beginning::MessageTimes;
-use super::foreign::Base;
+use super::custom::Base;
 use super::produce::{Materials, Needs, Producer, Tools};
 use super::{Stage, StageEnd, Tactic, Turn};
 use crate::corpus::{Origin, Step};

@@ -16,7 +16,7 @@ use crate::fuzzer::door::{Door, Host, Run};
 use crate::messages;
 use crate::mutate::buffer::Buffer;
 use crate::mutate::foreign::ForeignMutators;
-use crate::mutate::lengths::suspects;
+use crate::mutate::length::suspects;
 use crate::mutate::records::{Record, guesses};
 use crate::mutate::{Candidate, is_text};
 use crate::schedule::Budget;

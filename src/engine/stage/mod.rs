@@ -3,19 +3,17 @@
 
 mod beginning;
 mod comparisons;
-mod custom;
+pub mod custom;
 mod deterministic;
 mod donors;
 #[cfg(test)]
 mod fake;
 mod havoc;
 mod lengths;
-mod modules;
 mod splice;
 mod trim;
 
 mod batches;
-pub mod foreign;
 pub mod produce;
 mod repair;
 mod share;
@@ -149,7 +147,7 @@ impl<H: Host> Stages<H> {
             Box::new(custom::Custom),
             Box::<havoc::Havoc>::default(),
             Box::new(splice::Splicing),
-            Box::new(modules::LateMutators),
+            Box::new(custom::LateMutators),
         ];
         Self { list, shared: Shared::default() }
     }

@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use super::batches::run_producer;
+use super::custom::{Base, Foreign};
 use super::donors::DONOR_ATTEMPTS;
-use super::foreign::{Base, Foreign};
 use super::havoc::stack;
 use super::produce::{Materials, Needs, Producer, Tools};
 use super::{Stage, StageEnd, Turn};

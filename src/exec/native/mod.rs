@@ -236,7 +236,7 @@ fn check(program: &Path, kin: Kin) -> Result<(), NativeError> {
     if kin == Kin::Go {
         return Err(NativeError::Go);
     }
-    if !cfg!(target_arch = "x86_64") || !binary::is_native(program) {
+    if !cfg!(target_arch = "x86_64") || !binary::runs_here(program) {
         return Err(NativeError::Machine);
     }
     let loader = binary::loader(program).ok_or(NativeError::Static)?;

@@ -75,7 +75,7 @@ impl StandIn {
         net: &NetOptions,
         program: &Path,
     ) -> Result<Self, TargetError> {
-        if !binary::is_native(program) {
+        if !binary::runs_here(program) {
             return Err(StandInError::Machine.into());
         }
         let loader = binary::loader(program).ok_or(StandInError::Static)?;
