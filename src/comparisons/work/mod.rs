@@ -184,3 +184,79 @@ async fn comes_equal(
     }
     is_flipped
 }
+
+#[cfg(test)]
+mod tests {
+    use rand_core::SeedableRng as _;
+
+    use super::*;
+
+    /// Works on a seed, whose runs are calls of `target`. Returns the inputs that were run as usual mutants, and those
+    /// that are left. `runs`: number of runs with a log after which the round is to end.
+    fn worked(
+        seed: &[u8],
+        runs: usize,
+        target: impl Fn(&[u8], &mut OwnLog),
+    ) -> (Vec<Vec<u8>>, Inputs) {
+        let rules = InputRules { lengths: 1..=64, messages: false, is_partial: false };
+        let input = SeedInput { number: 0, bytes: seed.into() };
+        let mut work = work_on(input, Inputs::of(seed), rules, Rng::seed_from_u64(1));
+        let (mut lent, mut tried, mut logged) = (Lent::default(), Vec::new(), 0);
+        loop {
+            match work.take_order() {
+                None => assert_eq!(logged, 0, "it waits without an order"),
+                Some(Order::Log { input, to, .. }) => {
+                    let mut log = OwnLog::default();
+                    target(&input, &mut log);
+                    logged += 1;
+                    to.send(Ran { bytes: input, log, ends_well: true });
+                }
+                Some(Order::TryOut { input, to, .. }) => {
+                    tried.push(input);
+                    to.send(false);
+                }
+                Some(Order::Edit { edits: Edits { input, edits, .. }, to }) => {
+                    tried.extend(edits.iter().map(|edit| edit.applied(&input)));
+                    to.send(());
+                }
+                Some(Order::Lengths { to, .. }) => to.send(Vec::new()),
+                Some(Order::Deciding { to, .. }) => to.send(Box::default()),
+                Some(Order::NoteDeciding { to, .. }) => to.send(()),
+            }
+            if let Some(left) = work.go_on(&mut lent, logged >= runs) {
+                return (tried, left);
+            }
+        }
+    }
+
+    fn word(input: &[u8], at: usize) -> u32 {
+        input.get(at..at + 4).and_then(|word| word.try_into().ok()).map_or(0, u32::from_le_bytes)
+    }
+
+    /// A copy of the input, and behind it a calculated value.
+    fn gates(input: &[u8], log: &mut OwnLog) {
+        log.add_integers(1, ComparisonKind::Equal, 4, word(input, 0).into(), 0xcafe_f00d);
+        if word(input, 0) == 0xcafe_f00d {
+            let sum = word(input, 4).wrapping_mul(3).wrapping_add(word(input, 8));
+            log.add_integers(2, ComparisonKind::Equal, 4, sum.into(), 0x1234_5678);
+        }
+    }
+
+    #[test]
+    fn gates_of_one_seed_are_passed_one_after_the_other() {
+        let (tried, left) = worked(b"0123456789ab", usize::MAX, gates);
+        let passes = |input: &&Vec<u8>| {
+            let sum = word(input, 4).wrapping_mul(3).wrapping_add(word(input, 8));
+            word(input, 0) == 0xcafe_f00d && sum == 0x1234_5678
+        };
+        assert!(tried.iter().any(|input| passes(&input)), "{} inputs", tried.len());
+        assert!(!left.are_small(), "nothing is left");
+    }
+
+    #[test]
+    fn a_round_that_ends_early_leaves_its_input() {
+        let (_, left) = worked(b"0123456789ab", 1, gates);
+        assert!(left.are_small());
+        assert_eq!(left.fresh, [b"0123456789ab"]);
+    }
+}
