@@ -1,7 +1,6 @@
 //! `ffuzz`: a coverage-guided fuzzer with domain-specific feedback.
 //!
-//! One folder per concern; a module imports only from those above its own. `docs/architecture.md` begins
-//! with a picture of them.
+//! One folder per concern. `docs/architecture.md` begins with a picture of them, and says who may use whom.
 
 pub use ffuzz_abi as abi;
 pub use ffuzz_assets as assets;
@@ -9,6 +8,7 @@ pub use ffuzz_config as config;
 pub use ffuzz_sys as sys;
 
 pub use ffuzz_comparisons as comparisons;
+pub use ffuzz_mutate as mutate;
 pub use ffuzz_engine as engine;
 
 pub use ffuzz_event as event;
