@@ -8,8 +8,8 @@ pub use ffuzz_config as config;
 pub use ffuzz_sys as sys;
 
 pub use ffuzz_comparisons as comparisons;
-pub use ffuzz_mutate as mutate;
 pub use ffuzz_engine as engine;
+pub use ffuzz_mutate as mutate;
 
 pub use ffuzz_event as event;
 

@@ -84,7 +84,7 @@ pub struct Lent {
 #[derive(Clone, Debug)]
 pub struct SeedInput {
     pub number: usize,
-    pub bytes: Rc<[u8]>,
+    pub bytes: Vec<u8>,
 }
 
 /// State shared by the work and its owner.
@@ -155,7 +155,7 @@ impl Ask {
     /// The number of the seed, if these are its bytes.
     pub(super) fn number_of(&self, input: &[u8]) -> Option<usize> {
         let seed = self.desk.seed.borrow();
-        (*seed.bytes == *input).then_some(seed.number)
+        (seed.bytes == input).then_some(seed.number)
     }
 
     /// True if the round ends: begin nothing else.
@@ -200,10 +200,7 @@ impl<T> Work<T> {
 
     /// Replaces the bytes of the seed, which other stages may have changed.
     pub fn set_seed(&self, bytes: &[u8]) {
-        let mut seed = self.desk.seed.borrow_mut();
-        if *seed.bytes != *bytes {
-            seed.bytes = bytes.into();
-        }
+        self.desk.seed.borrow_mut().bytes = bytes.into();
     }
 
     /// True if the work waits for the answer to an order.

@@ -232,7 +232,7 @@ impl Comparisons {
         let id = self.next_seed(fuzzer)?;
         let data = &fuzzer.corpus[id].data;
         let inputs = self.cut.remove(&id).unwrap_or_else(|| Inputs::of(data));
-        let seed = SeedInput { number: id.index(), bytes: data.as_ref().into() };
+        let seed = SeedInput { number: id.index(), bytes: data.to_vec() };
         let rng = Rng::seed_from_u64(fuzzer.rng.next_u64());
         let work = work_on(seed, inputs, input_rules(fuzzer), rng);
         Some(Round { id, spent: Effort::default(), work })
