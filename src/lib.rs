@@ -18,6 +18,8 @@ pub use ffuzz_mutators as mutators;
 
 pub use ffuzz_exec as exec;
 
+pub use ffuzz_harness as harness;
+
 pub mod cmin;
 pub use ffuzz_crashes as crashes;
 pub use ffuzz_disk as disk;

@@ -12,11 +12,11 @@ use clap::Parser;
 
 use super::exit::{CANNOT, Failure};
 use super::fuzz::values;
-use super::oss_build::outputs;
 use super::tool::{replace, say};
 use crate::config::env::Environment;
 use crate::crashes::forms::{self, Suite};
 use crate::fleet::ci::{self, CiError, CiResults, CiSettings};
+use crate::harness::check;
 use crate::sys::stop::Stop;
 use crate::sys::{affinity, file};
 
@@ -130,7 +130,7 @@ fn settings(args: &Args) -> Result<CiSettings, Failure> {
             harnesses.push(path.clone());
             continue;
         }
-        let found = outputs::harnesses(path);
+        let found = check::harnesses(path);
         if found.is_empty() {
             let cause = format!("{} has no harness", path.display());
             let remedy = "name the folder where programs with LLVMFuzzerTestOneInput are: ffuzz-oss/out, or $OUT";

@@ -4,7 +4,6 @@
 //! [`resolve`] checks everything and explains errors.
 
 pub mod args;
-pub(crate) mod beside;
 pub(super) mod custom;
 mod fleet;
 pub(super) mod found;

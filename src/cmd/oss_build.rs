@@ -2,9 +2,6 @@
 //!
 //! Implements OSS-Fuzz's contract: variables, folders, and the contents of `$OUT`.
 
-mod dockerfile;
-pub(crate) mod outputs;
-
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, File, FileTimes};
 use std::io;
@@ -17,7 +14,8 @@ use clap::{Parser, ValueEnum};
 use super::exit::{CANNOT, Failure};
 use super::tool::say;
 use crate::config::env::Environment;
-use dockerfile::{Copies, Dockerfile};
+use crate::harness::check;
+use crate::harness::dockerfile::{Copies, Dockerfile};
 
 const SCRIPT: &str = "build.sh";
 const CLUSTERFUZZLITE: &str = ".clusterfuzzlite";
@@ -146,7 +144,7 @@ pub(super) fn run(program: &str, words: Vec<OsString>) -> Result<ExitCode, Failu
 
 /// Checks each harness. The exit code is 1 if one fails.
 fn report(out: &Path) -> Result<ExitCode, Failure> {
-    let harnesses = outputs::harnesses(out);
+    let harnesses = check::harnesses(out);
     if harnesses.is_empty() {
         let cause = format!("the build has left no harness in {}", out.display());
         return Err(Failure::new(
@@ -157,7 +155,7 @@ fn report(out: &Path) -> Result<ExitCode, Failure> {
     let mut code = ExitCode::SUCCESS;
     for harness in harnesses {
         let shown = harness.display();
-        match outputs::check(&harness) {
+        match check::check(&harness) {
             Ok(line) => say(false, &format!("[+] {shown}: {line}")),
             Err(wrong) => {
                 say(false, &format!("[-] {shown}: {wrong}"));

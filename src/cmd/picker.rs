@@ -1,7 +1,6 @@
 //! `ffuzz picker`: finds the modules of a program that execute input-dependent code.
 
 mod args;
-mod verdict;
 mod view;
 
 use std::ffi::OsString;
@@ -9,8 +8,8 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Instant;
 
+use crate::exec::evidence::{Counts, Evidence, MOST};
 use args::Args;
-use verdict::{Counts, Evidence, MOST};
 use view::{ModuleRow, PickerReport};
 
 use super::exit::{Failure, USAGE};

@@ -23,6 +23,7 @@ pub mod delivery;
 mod direct;
 mod emulator;
 mod error;
+pub mod evidence;
 mod forkserver;
 mod fresh;
 mod handshake;

@@ -7,7 +7,6 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use super::args::{Args, Unsupported};
-use super::beside::Beside;
 use super::custom::{self, About};
 use super::{mutators, reports, resume, triage, values};
 use crate::assets::{Assets, HEAP};
@@ -22,6 +21,7 @@ use crate::config::options::{
 };
 use crate::config::sanitizers;
 use crate::disk::{archive, inputs, output};
+use crate::harness::beside::Beside;
 use crate::inspect::binary::{self, ProgramError};
 use crate::sys::remedy::Remedy;
 
@@ -58,7 +58,7 @@ pub fn resolve(
         Some(text) => text.clone(),
         None => target.to_string_lossy().into_owned(),
     };
-    warnings.extend(beside.fill(&mut args, env));
+    warnings.extend(fill_from(&beside, &mut args, env));
     let output = output_options(&args, env, command_line)?;
     let main_node = output.main_node;
     let input = input(&args, env, &output)?;
@@ -315,6 +315,30 @@ fn input(args: &Args, env: &Environment, output: &OutputOptions) -> Result<Input
             format!("-i: {}", inputs::how_to_give(&folder)),
         )),
     }
+}
+
+/// Sets options that the command line omits to those beside the harness. Returns notes for the user.
+fn fill_from(beside: &Beside, args: &mut Args, env: &Environment) -> Vec<String> {
+    let mut notes = Vec::new();
+    let mut note = |what: &str, file: &Path| notes.push(format!("{what}: {}", file.display()));
+    if let (None, Some(seeds)) = (&args.input, &beside.seeds) {
+        note("without -i, seeds are those beside the harness", seeds);
+        args.input = Some(seeds.clone().into());
+    }
+    let wants_words = args.dictionaries.is_empty() && !env.flag(&["AFL_NO_AUTODICT"]);
+    if let (true, Some(words)) = (wants_words, &beside.dictionary) {
+        note("without -x, the dictionary is the one beside the harness", words);
+        args.dictionaries.push(words.clone().into());
+    }
+    if let (None, Some(most)) = (&args.max_len, &beside.max_len) {
+        let most = most.parse().unwrap_or(MAX_INPUT).min(MAX_INPUT);
+        args.max_len = Some(most.to_string());
+    }
+    if !beside.unused.is_empty() {
+        let all = beside.unused.join(", ");
+        notes.push(format!("not used of the options beside the harness: {all}"));
+    }
+    notes
 }
 
 /// Adds sanitizer options and variables of a file next to the harness. The user's have precedence.

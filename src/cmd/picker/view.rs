@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use serde::Serialize;
 
-use super::verdict::{Evidence, ModuleVerdict};
 use crate::cmd::exit::Failure;
+use crate::exec::evidence::{Evidence, ModuleVerdict};
 use crate::inspect::choice::is_runtime;
 use crate::inspect::code::Code;
 

@@ -3,25 +3,25 @@
 use std::collections::{BTreeSet, HashMap, HashSet};
 
 /// Executions of each block in a run, up to [`MOST`].
-pub(super) type Counts = HashMap<u32, u8>;
+pub type Counts = HashMap<u32, u8>;
 
 /// Maximum count of executions: AFL's first classes are 1, 2, 3 and more.
-pub(super) const MOST: u32 = 4;
+pub const MOST: u32 = 4;
 
 /// Results of all seeds in one module.
 #[derive(Debug, Default)]
-pub(super) struct Evidence {
+pub struct Evidence {
     /// One run per seed.
     seeds: Vec<Counts>,
     reached: BTreeSet<u32>,
     /// Blocks whose number of executions differs between runs of one seed.
-    pub(super) noisy: BTreeSet<u32>,
+    pub noisy: BTreeSet<u32>,
     /// Executions of blocks in all runs, capped at [`MOST`] per run.
     executions: u64,
 }
 
 #[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
-pub(super) enum ModuleVerdict {
+pub enum ModuleVerdict {
     Varies,
     NoisyOnly,
     SinglePath,
@@ -29,7 +29,7 @@ pub(super) enum ModuleVerdict {
 }
 
 impl ModuleVerdict {
-    pub(super) fn name(self) -> &'static str {
+    pub fn name(self) -> &'static str {
         match self {
             Self::Varies => "varies with input",
             Self::NoisyOnly => "noisy only",
@@ -42,7 +42,7 @@ impl ModuleVerdict {
 impl Evidence {
     /// Adds a run. The first runs come in the order of the seeds. A module that was loaded later counts as not executed
     /// before. Returns true if the run showed new noise.
-    pub(super) fn add(&mut self, seed: usize, is_first: bool, run: Counts) -> bool {
+    pub fn add(&mut self, seed: usize, is_first: bool, run: Counts) -> bool {
         self.reached.extend(run.keys());
         self.executions += run.values().map(|count| u64::from(*count)).sum::<u64>();
         if self.seeds.len() < seed + usize::from(!is_first) {
@@ -58,12 +58,12 @@ impl Evidence {
         self.noisy.len() > before
     }
 
-    pub(super) fn reached(&self) -> usize {
+    pub fn reached(&self) -> usize {
         self.reached.len()
     }
 
     /// Number of blocks that differ between seeds but not between runs of one seed.
-    pub(super) fn varying(&self) -> usize {
+    pub fn varying(&self) -> usize {
         let varies = |block: &&u32| {
             let mut counts = self.seeds.iter().map(|seed| seed.get(block));
             let first = counts.next();
@@ -73,7 +73,7 @@ impl Evidence {
     }
 
     /// Number of distinct paths, without noise.
-    pub(super) fn paths(&self) -> usize {
+    pub fn paths(&self) -> usize {
         let path = |seed: &Counts| {
             let stable = seed.iter().filter(|(block, _)| !self.noisy.contains(block));
             let mut path: Vec<(u32, u8)> = stable.map(|(block, count)| (*block, *count)).collect();
@@ -85,11 +85,11 @@ impl Evidence {
     }
 
     /// Average executions of blocks per run; each block counts at most [`MOST`] times.
-    pub(super) fn executions(&self, runs: u64) -> u64 {
+    pub fn executions(&self, runs: u64) -> u64 {
         self.executions / runs.max(1)
     }
 
-    pub(super) fn verdict(&self) -> ModuleVerdict {
+    pub fn verdict(&self) -> ModuleVerdict {
         match () {
             () if self.reached.is_empty() => ModuleVerdict::NotExecuted,
             () if self.varying() > 0 => ModuleVerdict::Varies,

@@ -6,29 +6,26 @@ use std::ffi::OsString;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use super::args::Args;
-use crate::config::env::Environment;
-use crate::config::sanitizers::SANITIZER_VARIABLES;
-use crate::engine::mutate::MAX_INPUT;
-use crate::inspect::binary;
+use ffuzz_config::sanitizers::SANITIZER_VARIABLES;
+use ffuzz_inspect::binary;
 
 /// Files and options next to a harness.
 #[derive(Debug, Default, Eq, PartialEq)]
-pub(crate) struct Beside {
-    pub(crate) seeds: Option<PathBuf>,
-    pub(crate) dictionary: Option<PathBuf>,
+pub struct Beside {
+    pub seeds: Option<PathBuf>,
+    pub dictionary: Option<PathBuf>,
     /// `-max_len` in the options.
-    pub(crate) max_len: Option<String>,
+    pub max_len: Option<String>,
     /// Sanitizer options by variable name, and variables for the target.
-    pub(crate) sanitizers: BTreeMap<String, String>,
-    pub(crate) variables: Vec<(OsString, OsString)>,
+    pub sanitizers: BTreeMap<String, String>,
+    pub variables: Vec<(OsString, OsString)>,
     /// Options in the file without a counterpart.
-    pub(crate) unused: Vec<String>,
+    pub unused: Vec<String>,
 }
 
 impl Beside {
     /// Finds the files of a program; none if it is no harness of `ffuzz-cc`.
-    pub(crate) fn find(program: &Path) -> Self {
+    pub fn find(program: &Path) -> Self {
         let (Some(folder), Some(name)) = (program.parent(), program.file_name()) else {
             return Self::default();
         };
@@ -87,30 +84,6 @@ impl Beside {
                 _ => self.unused.push(format!("{key} = {value}")),
             }
         }
-    }
-
-    /// Sets options that the command line omits. Returns notes for the user.
-    pub(super) fn fill(&self, args: &mut Args, env: &Environment) -> Vec<String> {
-        let mut notes = Vec::new();
-        let mut note = |what: &str, file: &Path| notes.push(format!("{what}: {}", file.display()));
-        if let (None, Some(seeds)) = (&args.input, &self.seeds) {
-            note("without -i, seeds are those beside the harness", seeds);
-            args.input = Some(seeds.clone().into());
-        }
-        let wants_words = args.dictionaries.is_empty() && !env.flag(&["AFL_NO_AUTODICT"]);
-        if let (true, Some(words)) = (wants_words, &self.dictionary) {
-            note("without -x, the dictionary is the one beside the harness", words);
-            args.dictionaries.push(words.clone().into());
-        }
-        if let (None, Some(most)) = (&args.max_len, &self.max_len) {
-            let most = most.parse::<usize>().unwrap_or(MAX_INPUT).min(MAX_INPUT);
-            args.max_len = Some(most.to_string());
-        }
-        if !self.unused.is_empty() {
-            let all = self.unused.join(", ");
-            notes.push(format!("not used of the options beside the harness: {all}"));
-        }
-        notes
     }
 }
 

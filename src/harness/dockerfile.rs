@@ -5,45 +5,45 @@ use std::path::{Component, Path, PathBuf};
 
 /// The relevant instructions, in order.
 #[derive(Debug, Default, Eq, PartialEq)]
-pub(super) struct Dockerfile {
-    pub(super) copies: Vec<Copies>,
-    pub(super) clones: Vec<Clone>,
-    pub(super) variables: Vec<(String, String)>,
+pub struct Dockerfile {
+    pub copies: Vec<Copies>,
+    pub clones: Vec<Clone>,
+    pub variables: Vec<(String, String)>,
     /// Working directory of the build.
-    pub(super) folder: PathBuf,
+    pub folder: PathBuf,
     /// Debian packages.
-    pub(super) packages: Vec<String>,
+    pub packages: Vec<String>,
     /// Commands that are not run.
-    pub(super) others: Vec<String>,
+    pub others: Vec<String>,
 }
 
 /// Files to copy from the context, and their destination.
 #[derive(Debug, Eq, PartialEq)]
-pub(super) struct Copies {
-    pub(super) from: Vec<String>,
-    pub(super) to: PathBuf,
+pub struct Copies {
+    pub from: Vec<String>,
+    pub to: PathBuf,
     /// True if `to` is a folder even if it does not exist.
-    pub(super) into_folder: bool,
+    pub into_folder: bool,
 }
 
 /// A repository to clone.
 #[derive(Debug, Eq, PartialEq)]
-pub(super) struct Clone {
-    pub(super) words: Vec<String>,
+pub struct Clone {
+    pub words: Vec<String>,
     /// Destination; not contained in `words`.
-    pub(super) to: PathBuf,
+    pub to: PathBuf,
 }
 
 impl Clone {
     /// The command for display.
-    pub(super) fn line(&self) -> String {
+    pub fn line(&self) -> String {
         format!("git clone {} {}", self.words.join(" "), self.to.display())
     }
 }
 
 impl Dockerfile {
     /// Parses the text; `variables` are those of the contract, such as `SRC`.
-    pub(super) fn parse(text: &str, variables: &[(&str, &Path)]) -> Self {
+    pub fn parse(text: &str, variables: &[(&str, &Path)]) -> Self {
         let mut known: Vec<(String, String)> = variables
             .iter()
             .map(|(name, path)| ((*name).to_owned(), path.display().to_string()))

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use crate::cmd::fuzz::beside::Beside;
+use super::beside::Beside;
 
 /// Minimum number of counters of an instrumented harness.
 const LEAST_COUNTERS: u64 = 100;
@@ -14,7 +14,7 @@ const LEAST_COUNTERS: u64 = 100;
 const LIMIT: Duration = Duration::from_secs(60);
 
 /// Programs in a folder that contain a harness, by name.
-pub(crate) fn harnesses(folder: &Path) -> Vec<PathBuf> {
+pub fn harnesses(folder: &Path) -> Vec<PathBuf> {
     let is_name_byte = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-');
     let is_harness = |path: &PathBuf| {
         let name = path.file_name().unwrap_or_default().as_encoded_bytes();
@@ -32,7 +32,7 @@ pub(crate) fn harnesses(folder: &Path) -> Vec<PathBuf> {
 }
 
 /// Runs a few inputs. Returns a line about the harness, or its defect.
-pub(super) fn check(harness: &Path) -> Result<String, String> {
+pub fn check(harness: &Path) -> Result<String, String> {
     let mut command = Command::new("timeout");
     command.arg(LIMIT.as_secs().to_string()).arg(harness).args(["-seed=1337", "-runs=4"]);
     command.current_dir(harness.parent().unwrap_or(Path::new("/")));
