@@ -60,7 +60,7 @@ public:
       : M(M), C(M.getContext()), DsfMapVariable(M.getOrInsertGlobal(MapName, getIntTy(32))),
         DsfIncrementFunction(resolveFunction("__fuzzfactory_dsfp_increment", getVoidTy(),
                                              {getPtrTy(), getIntTy(32), getIntTy(32)})),
-        Path(absolutePath(M)), MapName(MapName), Inlined(M, MapName, S), Keys(MapName) {}
+        Path(absolutePath(M.getSourceFileName(), "")), MapName(MapName), Inlined(M, MapName, S), Keys(MapName) {}
 
 protected:
   llvm::Module &M;
@@ -290,19 +290,6 @@ private:
   llvm::Function *CurrentFunction = nullptr;
   llvm::SmallPtrSet<const llvm::BasicBlock *, 32> Program; // its blocks before anything was added
   unsigned Ordinal = 0;
-
-  static std::string absolutePath(const llvm::Module &M) { return absolutePath(M.getSourceFileName(), ""); }
-
-  static std::string absolutePath(llvm::StringRef File, llvm::StringRef Folder) {
-    llvm::SmallString<256> Name(File);
-    if (!Folder.empty() && !llvm::sys::path::is_absolute(File)) {
-      Name = Folder;
-      llvm::sys::path::append(Name, File);
-    }
-    llvm::sys::fs::make_absolute(Name);
-    llvm::sys::path::remove_dots(Name, true);
-    return std::string(Name.str());
-  }
 
   // Code that the compiler or coverage made up has no line: then the next one in the block counts.
   static const llvm::DILocation *locationOf(const llvm::Instruction *I) {

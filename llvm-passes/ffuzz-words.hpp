@@ -40,22 +40,9 @@ private:
     if (!File) return {Unit, 0};
     return {absolutePath(File->getFilename(), File->getDirectory()), Line};
   }
-
-  static std::string absolutePath(llvm::StringRef File, llvm::StringRef Folder) {
-    llvm::SmallString<256> Name(File);
-    if (!Folder.empty() && !llvm::sys::path::is_absolute(File)) {
-      Name = Folder;
-      llvm::sys::path::append(Name, File);
-    }
-    llvm::sys::fs::make_absolute(Name);
-    llvm::sys::path::remove_dots(Name, true);
-    return std::string(Name.str());
-  }
 };
 
-// The words: one line of text per word in a section of the object file that is not loaded. Linkers
-// join such sections as they are, so the program has the lines of all its objects. A field that is
-// empty is that of the line before, the first line of a module has all of them:
+// The words, a line per word:
 //   bytes in hexadecimal TAB kind TAB file TAB line
 // A word is in a module's lines once; the reader has to drop words that several modules have.
 class WordTable {
@@ -69,35 +56,14 @@ public:
     if (Bytes.size() < MinBytes || Bytes.size() > MaxBytes || Known.size() >= MaxWords) return;
     if (!Known.insert(Bytes).second) return;
     WordPlace Place = PlaceOf();
-    std::string Fields[] = {llvm::toHex(Bytes, true), Kind, Place.File, std::to_string(Place.Line)};
-    Text += ".ascii \"";
-    for (unsigned I = 0; I < Width; I++) {
-      if (I == 0 || Fields[I] != Before[I]) appendEscaped(Fields[I]);
-      Before[I] = Fields[I];
-      Text += I + 1 < Width ? "\\t" : "\\n\"\n";
-    }
+    Lines.add({llvm::toHex(Bytes, true), Kind, Place.File, std::to_string(Place.Line)});
   }
 
-  void writeTo(llvm::Module &M) {
-    if (Text.empty()) return;
-    M.appendModuleInlineAsm(".pushsection .ffuzz_words,\"\",%progbits\n" + Text + ".popsection\n");
-    Text.clear();
-  }
+  void writeTo(llvm::Module &M) { Lines.writeTo(M, ".ffuzz_words"); }
 
 private:
-  static constexpr unsigned Width = 4;
   llvm::StringSet<> Known;
-  std::string Before[Width], Text;
-
-  void appendEscaped(llvm::StringRef Field) {
-    for (unsigned char Byte : Field) {
-      if (Byte < ' ') Byte = '?'; // no name may look like two
-      if (Byte < 0x7f && Byte != '"' && Byte != '\\')
-        Text += (char)Byte;
-      else
-        for (int Shift : {9, 6, 3, 0}) Text += Shift == 9 ? '\\' : (char)('0' + (Byte >> Shift & 7));
-    }
-  }
+  LineTable<4> Lines;
 };
 
 } // namespace fuzzfactory

@@ -38,6 +38,7 @@ const HEADERS: &[&str] = &[
     "ffuzz-log.hpp",
     "ffuzz-rest.hpp",
     "ffuzz-keys.hpp",
+    "ffuzz-lines.hpp",
     "ffuzz-update.hpp",
     "ffuzz-allocations.hpp",
     "ffuzz-variables.hpp",
