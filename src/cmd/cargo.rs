@@ -49,7 +49,7 @@ const FIRST_SEED: &[u8] = b"hello";
                   cargo +nightly ffuzz run --sanitizer address parse\n  \
                   cargo ffuzz cmin parse"
 )]
-struct Args {
+pub(super) struct Args {
     #[command(subcommand)]
     action: CargoAction,
 }
@@ -158,11 +158,6 @@ enum CargoAction {
         #[arg(value_name = "FOLDER")]
         folders: Vec<PathBuf>,
     },
-}
-
-/// The command's options, for its manual page.
-pub(super) fn manual() -> clap::Command {
-    <Args as clap::CommandFactory>::command()
 }
 
 pub(super) fn run(program: &str, mut words: Vec<OsString>) -> Result<ExitCode, Failure> {
@@ -299,12 +294,8 @@ enum Task<'a> {
 impl<'a> Task<'a> {
     fn of(words: &'a CargoWords, jobs: Option<u32>) -> Result<Self, Failure> {
         for input in &words.inputs {
-            fs::metadata(input).map_err(|error| {
-                Failure::new(
-                    format!("cannot read {}: {error}", input.display()),
-                    "seeds and inputs come before options, and are files or one folder",
-                )
-            })?;
+            let remedy = "seeds and inputs come before options, and are files or one folder";
+            fs::metadata(input).map_err(Failure::cannot_read(input, remedy))?;
         }
         let options = || {
             let jobs = jobs.iter().flat_map(|jobs| ["-j".into(), jobs.to_string().into()]);

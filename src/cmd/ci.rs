@@ -39,7 +39,7 @@ const LONGEST_TIME: u64 = 30 * 24 * 3600;
                   ffuzz-ci --time 300 --base origin/main --archive state.zip --sarif bugs.sarif out/\n  \
                   ffuzz-ci --time 3600 --archive state.zip --save state.zip out/      the nightly job"
 )]
-struct Args {
+pub(super) struct Args {
     /// Programs with a harness, or folders of them
     #[arg(required = true, value_name = "HARNESS|FOLDER")]
     harnesses: Vec<PathBuf>,
@@ -93,11 +93,6 @@ impl From<CiError> for Failure {
     }
 }
 
-/// The command's options, for its manual page.
-pub(super) fn manual() -> clap::Command {
-    <Args as clap::CommandFactory>::command()
-}
-
 pub(super) fn run(program: &str, words: Vec<OsString>) -> Result<ExitCode, Failure> {
     let Some(args) = super::parse::<Args>(program, words)? else {
         return Ok(ExitCode::SUCCESS);
@@ -123,10 +118,8 @@ fn settings(args: &Args) -> Result<CiSettings, Failure> {
     let mut harnesses = Vec::new();
     for path in &args.harnesses {
         if !path.is_dir() {
-            fs::metadata(path).map_err(|error| {
-                let cause = format!("cannot read {}: {error}", path.display());
-                Failure::new(cause, "name a program with a harness, or a folder of them")
-            })?;
+            let remedy = "name a program with a harness, or a folder of them";
+            fs::metadata(path).map_err(Failure::cannot_read(path, remedy))?;
             harnesses.push(path.clone());
             continue;
         }
@@ -222,12 +215,10 @@ fn accept(settings: &CiSettings, results: &CiResults) -> Result<(), Failure> {
     let Some(path) = settings.known.as_ref().filter(|_| !results.new_bugs().is_empty()) else {
         return Ok(());
     };
+    let remedy = "check its permissions, or name another list with --known";
     let before = match file::read_text(path, LONGEST_LIST) {
         Err(error) if file::is_missing(&error) => String::new(),
-        text => text.map_err(|error| {
-            let cause = format!("cannot read {}: {error}", path.display());
-            Failure::new(cause, "check its permissions, or name another list with --known")
-        })?,
+        text => text.map_err(Failure::cannot_read(path, remedy))?,
     };
     replace(path, results.known_list(&before).as_bytes())
 }

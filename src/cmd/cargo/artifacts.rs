@@ -69,10 +69,8 @@ fn run_by_stdin(harness: &str, program: &Path, words: &CargoWords) -> Result<Exi
     }
     let mut code = ExitCode::SUCCESS;
     for input in inputs {
-        let file = fs::File::open(input).map_err(|error| {
-            let cause = format!("cannot read {}: {error}", input.display());
-            Failure::new(cause, "check its name and permissions")
-        })?;
+        let remedy = "check its name and permissions";
+        let file = fs::File::open(input).map_err(Failure::cannot_read(input, remedy))?;
         let status = Command::new(program).stdin(file).status();
         let status = status.map_err(|error| cannot_start(&error))?;
         let mut err = std::io::stderr().lock();

@@ -165,12 +165,9 @@ impl Harnesses {
             None => default_folder().map_err(|error| Failure::new(error, "check the folder"))?,
         };
         let manifest = folder.join("Cargo.toml");
-        let manifest = fs::canonicalize(&manifest).map_err(|error| {
-            Failure::new(
-                format!("cannot read {}: {error}", manifest.display()),
-                "cargo ffuzz init makes a package of harnesses; --fuzz-dir names it",
-            )
-        })?;
+        let remedy = "cargo ffuzz init makes a package of harnesses; --fuzz-dir names it";
+        let manifest =
+            fs::canonicalize(&manifest).map_err(Failure::cannot_read(&manifest, remedy))?;
         let mut ask = Command::new(&cargo);
         ask.args(["metadata", "--no-deps", "--format-version", "1", "--manifest-path"]);
         let answer = ask.arg(&manifest).output();

@@ -423,12 +423,7 @@ fn said_of(
 /// Runs the harness with one file. Returns the exit code (None for a signal) and standard error.
 fn report_of(harness: &Path, order: &Order, input: &Path) -> io::Result<(Option<u8>, Vec<u8>)> {
     let mut command = Command::new(harness);
-    command.arg("-verbosity=0");
-    for name in ["timeout", "rss_limit_mb", "malloc_limit_mb"] {
-        if order.is_given(name) {
-            command.arg(format!("-{name}={}", order.text(name)));
-        }
-    }
+    command.arg("-verbosity=0").args(order.limits());
     let output = command.arg(input).args(&order.rest).stdin(Stdio::null()).output()?;
     Ok((output.status.code().map(|code| code as u8), output.stderr))
 }
