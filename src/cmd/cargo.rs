@@ -172,6 +172,13 @@ pub(super) fn run(program: &str, mut words: Vec<OsString>) -> Result<ExitCode, F
     builder.act(args.action)
 }
 
+/// A harness and the program that was built of it.
+struct BuiltHarness {
+    harnesses: Harnesses,
+    name: String,
+    program: PathBuf,
+}
+
 /// Finds and builds harnesses.
 struct Builder {
     environment: Environment,
@@ -185,10 +192,10 @@ impl Builder {
         Ok(if self.by_cargo_fuzz { harnesses.built_as_by_cargo_fuzz() } else { harnesses })
     }
 
-    fn build(&self, build: &BuildOptions, harness: &str) -> Result<(Harnesses, PathBuf), Failure> {
+    fn build(&self, build: &BuildOptions, name: String) -> Result<BuiltHarness, Failure> {
         let harnesses = self.find(&build.package)?;
-        let program = harnesses.build_one(build, harness, &self.environment)?;
-        Ok((harnesses, program))
+        let program = harnesses.build_one(build, &name, &self.environment)?;
+        Ok(BuiltHarness { harnesses, name, program })
     }
 
     fn act(&self, action: CargoAction) -> Result<ExitCode, Failure> {
@@ -211,7 +218,7 @@ impl Builder {
                 }
             }
             CargoAction::Fmt { build, harness, input } => {
-                let (_, program) = self.build(&build, &harness)?;
+                let BuiltHarness { program, .. } = self.build(&build, harness)?;
                 print_argument(&program, &input)
             }
             CargoAction::List { package } => {
@@ -226,16 +233,16 @@ impl Builder {
             CargoAction::Run { build, jobs, harness, words } => {
                 let words = CargoWords::split(words);
                 let task = Task::of(&words, jobs)?;
-                let (harnesses, program) = self.build(&build, &harness)?;
-                task.exec(&harnesses, &harness, &program)
+                let built = self.build(&build, harness)?;
+                task.exec(&built)
             }
             CargoAction::Cmin { build, harness, words } => {
-                let (harnesses, program) = self.build(&build, &harness)?;
-                minimize::corpus(&harnesses, &harness, &program, &CargoWords::split(words))
+                let built = self.build(&build, harness)?;
+                minimize::corpus(&built, &CargoWords::split(words))
             }
             CargoAction::Coverage { build, harness, folders } => {
-                let (harnesses, program) = self.build(&build, &harness)?;
-                coverage::run(&harnesses, &harness, &program, &folders)
+                let built = self.build(&build, harness)?;
+                coverage::run(&built, &folders)
             }
             CargoAction::Tmin { build, harness, runs, input, options } => {
                 let words = CargoWords::split(options);
@@ -244,13 +251,11 @@ impl Builder {
                     return Err(Failure::usage(cause, "minimize one input at a time"));
                 }
                 let is_libfuzzers = words.are_libfuzzers()?;
-                let (harnesses, program) = self.build(&build, &harness)?;
+                let built = self.build(&build, harness)?;
                 let options = &words.options;
                 match runs.is_some() || is_libfuzzers {
-                    true => {
-                        artifacts::minimize(&harnesses, &harness, &program, &input, runs, options)
-                    }
-                    false => minimize::input(&harnesses, &harness, &program, &input, options),
+                    true => artifacts::minimize(&built, &input, runs, options),
+                    false => minimize::input(&built, &input, options),
                 }
             }
         }
@@ -322,16 +327,11 @@ impl<'a> Task<'a> {
     }
 
     /// Runs the harness, or replaces this process by ffuzz.
-    fn exec(
-        self,
-        harnesses: &Harnesses,
-        harness: &str,
-        program: &Path,
-    ) -> Result<ExitCode, Failure> {
+    fn exec(self, built: &BuiltHarness) -> Result<ExitCode, Failure> {
         match self {
-            Self::Run { words, jobs } => artifacts::run(harnesses, harness, program, words, jobs),
+            Self::Run { words, jobs } => artifacts::run(built, words, jobs),
             Self::Fuzz { seeds, options } => {
-                let mut command = fuzz(harnesses, harness, program, seeds, &options)?;
+                let mut command = fuzz(built, seeds, &options)?;
                 Err(cannot_start(&command.exec()))
             }
         }
@@ -339,9 +339,7 @@ impl<'a> Task<'a> {
 }
 
 fn fuzz(
-    harnesses: &Harnesses,
-    harness: &str,
-    program: &Path,
+    built: &BuiltHarness,
     seeds: Option<&Path>,
     options: &[OsString],
 ) -> Result<Command, Failure> {
@@ -351,27 +349,32 @@ fn fuzz(
     if let Some(seeds) = seeds {
         command.arg("-i").arg(seeds);
     } else if !is_given("-i") {
-        let corpus = harnesses.corpus(harness);
+        let corpus = built.corpus();
         first_seed(&corpus).map_err(|error| cannot_write(&corpus, &error))?;
         command.arg("-i").arg(corpus);
     }
     if !is_given("-o") {
-        command.arg("-o").arg(harnesses.output(harness));
+        command.arg("-o").arg(built.output());
         command.env("AFL_AUTORESUME", "1");
     }
-    command.args(options).arg("--").arg(program);
+    command.args(options).arg("--").arg(&built.program);
     Ok(command)
 }
 
-impl Harnesses {
-    /// Folder with the seeds of a harness.
-    fn corpus(&self, harness: &str) -> PathBuf {
-        self.folder.join(CORPUS).join(harness)
+impl BuiltHarness {
+    /// Folder with its seeds.
+    fn corpus(&self) -> PathBuf {
+        self.harnesses.folder.join(CORPUS).join(&self.name)
     }
 
-    /// Output folder of a harness's campaigns.
-    fn output(&self, harness: &str) -> PathBuf {
-        self.folder.join(OUTPUT).join(harness)
+    /// Output folder of its campaigns.
+    fn output(&self) -> PathBuf {
+        self.harnesses.folder.join(OUTPUT).join(&self.name)
+    }
+
+    /// Folder with the inputs that fail.
+    fn artifacts(&self) -> PathBuf {
+        self.harnesses.folder.join(ARTIFACTS).join(&self.name)
     }
 }
 
