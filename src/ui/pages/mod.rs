@@ -14,6 +14,8 @@ mod source;
 mod stages;
 mod stuck;
 
+use std::path::Path;
+
 use ratatui::Frame;
 use ratatui::layout::{Constraint, Layout, Rect};
 use ratatui::style::{Color, Modifier, Style};
@@ -27,6 +29,7 @@ use super::screen::facts::Facts;
 use super::screen::view::{Cursor, Page, View};
 use ffuzz_config::options::Colors;
 use ffuzz_event::{Shares, Snapshot};
+use ffuzz_sys::file;
 
 pub(crate) use source::file_in_row;
 
@@ -345,10 +348,10 @@ fn help(view: &View) -> Vec<Line<'static>> {
 }
 
 /// Source lines around `line`, numbered, with `line` marked.
-fn excerpt(facts: &Facts, file: &str, line: u32, part: TextPart) -> Vec<Line<'static>> {
+fn excerpt(source: &str, line: u32, part: TextPart) -> Vec<Line<'static>> {
     let height = u32::try_from(part.height).unwrap_or(u32::MAX);
     let first = line.saturating_sub(height / 2).max(1);
-    let lines = facts.sources.lines(file, first, part.height);
+    let lines = file::lines(Path::new(source), first, part.height);
     let shown = lines.into_iter().map(|(number, text)| {
         let mark = if number == line { '>' } else { ' ' };
         let text = fit(&format!("{mark}{number:>6} {}", untabbed(&text)), part.width);

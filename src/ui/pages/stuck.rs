@@ -214,12 +214,8 @@ impl List for StuckPlaces<'_> {
             lines.extend((!value.is_empty()).then(|| fact(name, value, part.width)));
         }
         lines.push(Line::default());
-        lines.extend(excerpt(
-            self.facts,
-            &it.file,
-            it.line,
-            TextPart { height: part.height.saturating_sub(FACTS + 1), ..part },
-        ));
+        let below = TextPart { height: part.height.saturating_sub(FACTS + 1), ..part };
+        lines.extend(excerpt(&it.file, it.line, below));
         part.of(lines)
     }
 
