@@ -99,8 +99,7 @@ pub(super) fn run(program: &str, words: Vec<OsString>) -> Result<ExitCode, Failu
     };
     let environment = Environment::read();
     let settings = settings(&args)?;
-    let stop = Stop::on_signals().map_err(|error| Failure::new(error, "try again"))?;
-    let results = ci::run(&settings, &stop, &mut |line| say(false, &format!("[*] {line}")))?;
+    let results = ci::run(&settings, &mut |line| say(false, &format!("[*] {line}")))?;
     let suites = results.suites();
     write_forms(&args, &suites, &results, &settings.root, &environment)?;
     print_bugs(&suites, &results)?;
@@ -138,7 +137,6 @@ fn settings(args: &Args) -> Result<CiSettings, Failure> {
         }
     }
     let root = forms::source_root();
-    let known = args.known.clone().unwrap_or_else(|| root.join(KNOWN));
     let cores = match &args.jobs {
         Some(text) => usize::try_from(values::number("-j", text, 1, 1024)?).unwrap_or(1),
         None => affinity::allowed().len().max(1),
@@ -154,9 +152,10 @@ fn settings(args: &Args) -> Result<CiSettings, Failure> {
         archive: args.archive.clone(),
         save: args.save.clone(),
         base: args.base.clone(),
-        known: Some(known),
+        known: args.known.clone().unwrap_or_else(|| root.join(KNOWN)),
         root,
         report_hangs: args.report_hangs,
+        stop: Stop::on_signals().map_err(|error| Failure::new(error, "try again"))?,
     })
 }
 
@@ -212,9 +211,10 @@ fn print_bugs(suites: &[Suite<'_>], results: &CiResults) -> Result<(), Failure> 
 
 /// Adds the new bugs to the list of known bugs.
 fn accept(settings: &CiSettings, results: &CiResults) -> Result<(), Failure> {
-    let Some(path) = settings.known.as_ref().filter(|_| !results.new_bugs().is_empty()) else {
+    if results.new_bugs().is_empty() {
         return Ok(());
-    };
+    }
+    let path = &settings.known;
     let remedy = "check its permissions, or name another list with --known";
     let before = match file::read_text(path, LONGEST_LIST) {
         Err(error) if file::is_missing(&error) => String::new(),
