@@ -194,7 +194,7 @@ impl Builder {
 
     fn build(&self, build: &BuildOptions, name: String) -> Result<BuiltHarness, Failure> {
         let harnesses = self.find(&build.package)?;
-        let program = harnesses.build_one(build, &name, &self.environment)?;
+        let program = harnesses.build_one(build, &name)?;
         Ok(BuiltHarness { harnesses, name, program })
     }
 
@@ -210,7 +210,7 @@ impl Builder {
             }
             CargoAction::Check { build, harness } => {
                 let harnesses = self.find(&build.package)?;
-                match harnesses.check(&build, harness.as_deref(), &self.environment)?.success() {
+                match harnesses.check(&build, harness.as_deref())?.success() {
                     true => Ok(ExitCode::SUCCESS),
                     false => {
                         Err(Failure::new("the harnesses do not compile", "see the messages above"))
@@ -219,7 +219,7 @@ impl Builder {
             }
             CargoAction::Fmt { build, harness, input } => {
                 let BuiltHarness { program, .. } = self.build(&build, harness)?;
-                print_argument(&program, &input)
+                super::print(&argument_of(&program, &input)?)
             }
             CargoAction::List { package } => {
                 let harnesses = self.find(&package)?;
@@ -227,7 +227,7 @@ impl Builder {
             }
             CargoAction::Build { build, harness } => {
                 let harnesses = self.find(&build.package)?;
-                let built = harnesses.build(&build, harness.as_deref(), &self.environment)?;
+                let built = harnesses.build(&build, harness.as_deref())?;
                 super::print(&lines(built.iter().map(|path| path.display())))
             }
             CargoAction::Run { build, jobs, harness, words } => {
@@ -260,10 +260,6 @@ impl Builder {
             }
         }
     }
-}
-
-fn print_argument(program: &Path, input: &Path) -> Result<ExitCode, Failure> {
-    super::print(&argument_of(program, input)?)
 }
 
 /// The text that the crate `libfuzzer-sys` writes to the file in this variable.

@@ -141,7 +141,7 @@ fn to_file(path: &Path) -> Option<&Path> {
 
 fn rendered(view: MapView, run: &Observation<'_>, states: &CoverageStates) -> Vec<u8> {
     let mut aggregates = Aggregates::default();
-    if view.shows_domains() {
+    if view.domains {
         aggregates = Aggregates::new(run.dsf.domains);
         aggregates.merge(&run.dsf);
     }

@@ -36,7 +36,7 @@ enum MapForm {
 pub(super) struct MapView {
     pub(super) values: CounterValues,
     form: MapForm,
-    domains: bool,
+    pub(super) domains: bool,
 }
 
 /// Data to show: counters, and the keys that left their initial value.
@@ -89,10 +89,6 @@ impl MapView {
             () => MapForm::Lines,
         };
         Self { values, form, domains: args.dsf || args.json }
-    }
-
-    pub(super) fn shows_domains(self) -> bool {
-        self.domains
     }
 
     /// Returns true for the format of `afl-cmin`, which omits runs that did not end normally.
