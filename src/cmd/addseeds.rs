@@ -28,7 +28,7 @@ const INSTANCE: &str = "addseeds";
     after_help = "The instances below OUT import them, AFL++'s instances too. What was added before is \
                   not added again.\n\nExample:\n  ffuzz-addseeds -o out new-seeds/ one-more-file"
 )]
-struct Args {
+pub(super) struct Args {
     /// The folder given to ffuzz -o
     #[arg(short, value_name = "OUT")]
     output: PathBuf,
@@ -38,11 +38,6 @@ struct Args {
     /// Files, or folders of files
     #[arg(value_name = "SEED")]
     seeds: Vec<PathBuf>,
-}
-
-/// The command's options, for its manual page.
-pub(super) fn manual() -> clap::Command {
-    <Args as clap::CommandFactory>::command()
 }
 
 pub(super) fn run(program: &str, args: Vec<OsString>) -> Result<ExitCode, Failure> {
@@ -94,9 +89,7 @@ fn add(instance: &Path, files: &[PathBuf]) -> Result<usize, Failure> {
     let (mut next, mut known) = there(&queue).map_err(|error| failure(&queue, error))?;
     let first = next;
     for file in files {
-        let data = read_limited(file).map_err(|error| {
-            Failure::new(format!("cannot read {}: {error}", file.display()), "remove it")
-        })?;
+        let data = read_limited(file).map_err(Failure::cannot_read(file, "remove it"))?;
         if data.is_empty() || !known.insert(data.clone()) {
             continue;
         }

@@ -49,7 +49,7 @@ const FIRST_SEED: &[u8] = b"hello";
                   cargo +nightly ffuzz run --sanitizer address parse\n  \
                   cargo ffuzz cmin parse"
 )]
-struct Args {
+pub(super) struct Args {
     #[command(subcommand)]
     action: CargoAction,
 }
@@ -160,11 +160,6 @@ enum CargoAction {
     },
 }
 
-/// The command's options, for its manual page.
-pub(super) fn manual() -> clap::Command {
-    <Args as clap::CommandFactory>::command()
-}
-
 pub(super) fn run(program: &str, mut words: Vec<OsString>) -> Result<ExitCode, Failure> {
     // cargo passes the name of the subcommand as the first word.
     if words.first().is_some_and(|word| word == "ffuzz" || (word == "fuzz" && program == FUZZ)) {
@@ -175,6 +170,13 @@ pub(super) fn run(program: &str, mut words: Vec<OsString>) -> Result<ExitCode, F
     };
     let builder = Builder { environment: Environment::read(), by_cargo_fuzz: program == FUZZ };
     builder.act(args.action)
+}
+
+/// A harness and the program that was built of it.
+struct BuiltHarness {
+    harnesses: Harnesses,
+    name: String,
+    program: PathBuf,
 }
 
 /// Finds and builds harnesses.
@@ -190,10 +192,10 @@ impl Builder {
         Ok(if self.by_cargo_fuzz { harnesses.built_as_by_cargo_fuzz() } else { harnesses })
     }
 
-    fn build(&self, build: &BuildOptions, harness: &str) -> Result<(Harnesses, PathBuf), Failure> {
+    fn build(&self, build: &BuildOptions, name: String) -> Result<BuiltHarness, Failure> {
         let harnesses = self.find(&build.package)?;
-        let program = harnesses.build_one(build, harness, &self.environment)?;
-        Ok((harnesses, program))
+        let program = harnesses.build_one(build, &name)?;
+        Ok(BuiltHarness { harnesses, name, program })
     }
 
     fn act(&self, action: CargoAction) -> Result<ExitCode, Failure> {
@@ -208,7 +210,7 @@ impl Builder {
             }
             CargoAction::Check { build, harness } => {
                 let harnesses = self.find(&build.package)?;
-                match harnesses.check(&build, harness.as_deref(), &self.environment)?.success() {
+                match harnesses.check(&build, harness.as_deref())?.success() {
                     true => Ok(ExitCode::SUCCESS),
                     false => {
                         Err(Failure::new("the harnesses do not compile", "see the messages above"))
@@ -216,8 +218,8 @@ impl Builder {
                 }
             }
             CargoAction::Fmt { build, harness, input } => {
-                let (_, program) = self.build(&build, &harness)?;
-                print_argument(&program, &input)
+                let BuiltHarness { program, .. } = self.build(&build, harness)?;
+                super::print(&argument_of(&program, &input)?)
             }
             CargoAction::List { package } => {
                 let harnesses = self.find(&package)?;
@@ -225,22 +227,22 @@ impl Builder {
             }
             CargoAction::Build { build, harness } => {
                 let harnesses = self.find(&build.package)?;
-                let built = harnesses.build(&build, harness.as_deref(), &self.environment)?;
+                let built = harnesses.build(&build, harness.as_deref())?;
                 super::print(&lines(built.iter().map(|path| path.display())))
             }
             CargoAction::Run { build, jobs, harness, words } => {
                 let words = CargoWords::split(words);
                 let task = Task::of(&words, jobs)?;
-                let (harnesses, program) = self.build(&build, &harness)?;
-                task.exec(&harnesses, &harness, &program)
+                let built = self.build(&build, harness)?;
+                task.exec(&built)
             }
             CargoAction::Cmin { build, harness, words } => {
-                let (harnesses, program) = self.build(&build, &harness)?;
-                minimize::corpus(&harnesses, &harness, &program, &CargoWords::split(words))
+                let built = self.build(&build, harness)?;
+                minimize::corpus(&built, &CargoWords::split(words))
             }
             CargoAction::Coverage { build, harness, folders } => {
-                let (harnesses, program) = self.build(&build, &harness)?;
-                coverage::run(&harnesses, &harness, &program, &folders)
+                let built = self.build(&build, harness)?;
+                coverage::run(&built, &folders)
             }
             CargoAction::Tmin { build, harness, runs, input, options } => {
                 let words = CargoWords::split(options);
@@ -249,21 +251,15 @@ impl Builder {
                     return Err(Failure::usage(cause, "minimize one input at a time"));
                 }
                 let is_libfuzzers = words.are_libfuzzers()?;
-                let (harnesses, program) = self.build(&build, &harness)?;
+                let built = self.build(&build, harness)?;
                 let options = &words.options;
                 match runs.is_some() || is_libfuzzers {
-                    true => {
-                        artifacts::minimize(&harnesses, &harness, &program, &input, runs, options)
-                    }
-                    false => minimize::input(&harnesses, &harness, &program, &input, options),
+                    true => artifacts::minimize(&built, &input, runs, options),
+                    false => minimize::input(&built, &input, options),
                 }
             }
         }
     }
-}
-
-fn print_argument(program: &Path, input: &Path) -> Result<ExitCode, Failure> {
-    super::print(&argument_of(program, input)?)
 }
 
 /// The text that the crate `libfuzzer-sys` writes to the file in this variable.
@@ -299,12 +295,8 @@ enum Task<'a> {
 impl<'a> Task<'a> {
     fn of(words: &'a CargoWords, jobs: Option<u32>) -> Result<Self, Failure> {
         for input in &words.inputs {
-            fs::metadata(input).map_err(|error| {
-                Failure::new(
-                    format!("cannot read {}: {error}", input.display()),
-                    "seeds and inputs come before options, and are files or one folder",
-                )
-            })?;
+            let remedy = "seeds and inputs come before options, and are files or one folder";
+            fs::metadata(input).map_err(Failure::cannot_read(input, remedy))?;
         }
         let options = || {
             let jobs = jobs.iter().flat_map(|jobs| ["-j".into(), jobs.to_string().into()]);
@@ -331,16 +323,11 @@ impl<'a> Task<'a> {
     }
 
     /// Runs the harness, or replaces this process by ffuzz.
-    fn exec(
-        self,
-        harnesses: &Harnesses,
-        harness: &str,
-        program: &Path,
-    ) -> Result<ExitCode, Failure> {
+    fn exec(self, built: &BuiltHarness) -> Result<ExitCode, Failure> {
         match self {
-            Self::Run { words, jobs } => artifacts::run(harnesses, harness, program, words, jobs),
+            Self::Run { words, jobs } => artifacts::run(built, words, jobs),
             Self::Fuzz { seeds, options } => {
-                let mut command = fuzz(harnesses, harness, program, seeds, &options)?;
+                let mut command = fuzz(built, seeds, &options)?;
                 Err(cannot_start(&command.exec()))
             }
         }
@@ -348,9 +335,7 @@ impl<'a> Task<'a> {
 }
 
 fn fuzz(
-    harnesses: &Harnesses,
-    harness: &str,
-    program: &Path,
+    built: &BuiltHarness,
     seeds: Option<&Path>,
     options: &[OsString],
 ) -> Result<Command, Failure> {
@@ -360,27 +345,32 @@ fn fuzz(
     if let Some(seeds) = seeds {
         command.arg("-i").arg(seeds);
     } else if !is_given("-i") {
-        let corpus = harnesses.corpus(harness);
+        let corpus = built.corpus();
         first_seed(&corpus).map_err(|error| cannot_write(&corpus, &error))?;
         command.arg("-i").arg(corpus);
     }
     if !is_given("-o") {
-        command.arg("-o").arg(harnesses.output(harness));
+        command.arg("-o").arg(built.output());
         command.env("AFL_AUTORESUME", "1");
     }
-    command.args(options).arg("--").arg(program);
+    command.args(options).arg("--").arg(&built.program);
     Ok(command)
 }
 
-impl Harnesses {
-    /// Folder with the seeds of a harness.
-    fn corpus(&self, harness: &str) -> PathBuf {
-        self.folder.join(CORPUS).join(harness)
+impl BuiltHarness {
+    /// Folder with its seeds.
+    fn corpus(&self) -> PathBuf {
+        self.harnesses.folder.join(CORPUS).join(&self.name)
     }
 
-    /// Output folder of a harness's campaigns.
-    fn output(&self, harness: &str) -> PathBuf {
-        self.folder.join(OUTPUT).join(harness)
+    /// Output folder of its campaigns.
+    fn output(&self) -> PathBuf {
+        self.harnesses.folder.join(OUTPUT).join(&self.name)
+    }
+
+    /// Folder with the inputs that fail.
+    fn artifacts(&self) -> PathBuf {
+        self.harnesses.folder.join(ARTIFACTS).join(&self.name)
     }
 }
 

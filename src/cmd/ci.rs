@@ -39,7 +39,7 @@ const LONGEST_TIME: u64 = 30 * 24 * 3600;
                   ffuzz-ci --time 300 --base origin/main --archive state.zip --sarif bugs.sarif out/\n  \
                   ffuzz-ci --time 3600 --archive state.zip --save state.zip out/      the nightly job"
 )]
-struct Args {
+pub(super) struct Args {
     /// Programs with a harness, or folders of them
     #[arg(required = true, value_name = "HARNESS|FOLDER")]
     harnesses: Vec<PathBuf>,
@@ -93,19 +93,13 @@ impl From<CiError> for Failure {
     }
 }
 
-/// The command's options, for its manual page.
-pub(super) fn manual() -> clap::Command {
-    <Args as clap::CommandFactory>::command()
-}
-
 pub(super) fn run(program: &str, words: Vec<OsString>) -> Result<ExitCode, Failure> {
     let Some(args) = super::parse::<Args>(program, words)? else {
         return Ok(ExitCode::SUCCESS);
     };
     let environment = Environment::read();
     let settings = settings(&args)?;
-    let stop = Stop::on_signals().map_err(|error| Failure::new(error, "try again"))?;
-    let results = ci::run(&settings, &stop, &mut |line| say(false, &format!("[*] {line}")))?;
+    let results = ci::run(&settings, &mut |line| say(false, &format!("[*] {line}")))?;
     let suites = results.suites();
     write_forms(&args, &suites, &results, &settings.root, &environment)?;
     print_bugs(&suites, &results)?;
@@ -123,10 +117,8 @@ fn settings(args: &Args) -> Result<CiSettings, Failure> {
     let mut harnesses = Vec::new();
     for path in &args.harnesses {
         if !path.is_dir() {
-            fs::metadata(path).map_err(|error| {
-                let cause = format!("cannot read {}: {error}", path.display());
-                Failure::new(cause, "name a program with a harness, or a folder of them")
-            })?;
+            let remedy = "name a program with a harness, or a folder of them";
+            fs::metadata(path).map_err(Failure::cannot_read(path, remedy))?;
             harnesses.push(path.clone());
             continue;
         }
@@ -145,7 +137,6 @@ fn settings(args: &Args) -> Result<CiSettings, Failure> {
         }
     }
     let root = forms::source_root();
-    let known = args.known.clone().unwrap_or_else(|| root.join(KNOWN));
     let cores = match &args.jobs {
         Some(text) => usize::try_from(values::number("-j", text, 1, 1024)?).unwrap_or(1),
         None => affinity::allowed().len().max(1),
@@ -161,9 +152,10 @@ fn settings(args: &Args) -> Result<CiSettings, Failure> {
         archive: args.archive.clone(),
         save: args.save.clone(),
         base: args.base.clone(),
-        known: Some(known),
+        known: args.known.clone().unwrap_or_else(|| root.join(KNOWN)),
         root,
         report_hangs: args.report_hangs,
+        stop: Stop::on_signals().map_err(|error| Failure::new(error, "try again"))?,
     })
 }
 
@@ -219,15 +211,14 @@ fn print_bugs(suites: &[Suite<'_>], results: &CiResults) -> Result<(), Failure> 
 
 /// Adds the new bugs to the list of known bugs.
 fn accept(settings: &CiSettings, results: &CiResults) -> Result<(), Failure> {
-    let Some(path) = settings.known.as_ref().filter(|_| !results.new_bugs().is_empty()) else {
+    if results.new_bugs().is_empty() {
         return Ok(());
-    };
+    }
+    let path = &settings.known;
+    let remedy = "check its permissions, or name another list with --known";
     let before = match file::read_text(path, LONGEST_LIST) {
         Err(error) if file::is_missing(&error) => String::new(),
-        text => text.map_err(|error| {
-            let cause = format!("cannot read {}: {error}", path.display());
-            Failure::new(cause, "check its permissions, or name another list with --known")
-        })?,
+        text => text.map_err(Failure::cannot_read(path, remedy))?,
     };
     replace(path, results.known_list(&before).as_bytes())
 }

@@ -11,7 +11,7 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use args::Args;
+pub(super) use args::Args;
 use progress::TraceProgress;
 
 use super::coverage::CoverageStates;
@@ -25,11 +25,6 @@ use crate::sys::affinity;
 const MIN_TIMEOUT_MS: u64 = 10;
 /// Exit code if an input crashed and crashes are not accepted.
 const CRASHED: u8 = 2;
-
-/// The command's options, for its manual page.
-pub(super) fn manual() -> clap::Command {
-    <Args as clap::CommandFactory>::command()
-}
 
 pub(super) fn run(program: &str, words: Vec<OsString>) -> Result<ExitCode, Failure> {
     let args = match tool::parse::<Args>(program, words) {

@@ -49,7 +49,7 @@ Exit codes: 0 good, 1 failed, 2 wrong usage, 3 no signature matches (--search, -
     after_help = EXAMPLES,
     group = ArgGroup::new("action").required(true)
 )]
-struct Args {
+pub(super) struct Args {
     /// Download the server's signatures into --sigdir
     #[arg(long, group = "action")]
     refresh: bool,
@@ -204,11 +204,6 @@ struct SourceArgs {
     /// Folder of the sources: paths below it become relative
     #[arg(long, value_name = "DIR", default_value = ".")]
     root: PathBuf,
-}
-
-/// The command's options, for its manual page.
-pub(super) fn manual() -> clap::Command {
-    <Args as clap::CommandFactory>::command()
 }
 
 pub(super) fn run(program: &str, words: Vec<OsString>) -> Result<ExitCode, Failure> {
@@ -372,10 +367,8 @@ fn pair(text: &str) -> Result<(String, String), String> {
 }
 
 fn read(path: &Path) -> Result<Vec<u8>, Failure> {
-    file::read_whole(path, MAX_FILE).map_err(|error| {
-        let cause = format!("cannot read {}: {error}", path.display());
-        Failure::new(cause, "check the name and the permissions")
-    })
+    let remedy = "check the name and the permissions";
+    file::read_whole(path, MAX_FILE).map_err(Failure::cannot_read(path, remedy))
 }
 
 fn say(program: &str, text: &str) {

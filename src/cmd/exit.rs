@@ -10,7 +10,8 @@
 //! A command whose AFL or FuzzFactory ancestor defines its own codes keeps them.
 
 use std::fmt::Display;
-use std::io::Write;
+use std::io::{self, Write};
+use std::path::Path;
 use std::process::ExitCode;
 
 use miette::Diagnostic;
@@ -40,6 +41,19 @@ impl Failure {
         Self::new(error, error.remedy())
     }
 
+    /// Converts an error of reading a file or a folder.
+    pub fn cannot_read(path: &Path, remedy: &str) -> impl Fn(io::Error) -> Self {
+        move |error| Self::new(format!("cannot read {}: {error}", path.display()), remedy)
+    }
+
+    /// Converts an error of reading the output folder of a campaign.
+    pub fn cannot_read_output(folder: &Path) -> impl Fn(io::Error) -> Self {
+        let remedy = "name the folder that was given to the fuzzer's -o";
+        move |error| {
+            Self::new(format!("cannot read the folder {}: {error}", folder.display()), remedy)
+        }
+    }
+
     pub fn usage(cause: impl Display, remedy: impl Display) -> Self {
         Self { code: USAGE, ..Self::new(cause, remedy) }
     }
@@ -47,7 +61,7 @@ impl Failure {
     /// Prints both lines and returns the exit code. Ignores a closed stderr.
     #[must_use]
     pub fn report(&self, program: &str) -> ExitCode {
-        let mut out = std::io::stderr().lock();
+        let mut out = io::stderr().lock();
         let _ = writeln!(out, "{program}: {}", self.cause);
         if !self.remedy.is_empty() {
             let _ = writeln!(out, "{program}: hint: {}", self.remedy);

@@ -41,7 +41,7 @@ const LARGEST: u64 = 64 << 20;
                   ffuzz-jobs list.toml\n  ffuzz-jobs --table list.toml\n  \
                   ffuzz-jobs --json list.toml | jq .jobs[].bugs"
 )]
-struct Args {
+pub(super) struct Args {
     /// The list; see docs/jobs.md
     #[arg(value_name = "FILE.toml")]
     list: PathBuf,
@@ -53,17 +53,11 @@ struct Args {
     json: bool,
 }
 
-/// The command's options, for its manual page.
-pub(super) fn manual() -> clap::Command {
-    <Args as clap::CommandFactory>::command()
-}
-
 pub(super) fn run(program: &str, args: Vec<OsString>) -> Result<ExitCode, Failure> {
     let Some(args) = super::parse::<Args>(program, args)? else { return Ok(ExitCode::SUCCESS) };
-    let text = file::read_text(&args.list, LARGEST).map_err(|error| {
-        let cause = format!("cannot read {}: {error}", args.list.display());
-        Failure::new(cause, "name the list of jobs; ffuzz-jobs --help has an example")
-    })?;
+    let remedy = "name the list of jobs; ffuzz-jobs --help has an example";
+    let text =
+        file::read_text(&args.list, LARGEST).map_err(Failure::cannot_read(&args.list, remedy))?;
     let list = JobFile::parse(&args.list, &text, &super::fuzz::refused_in_jobs())
         .map_err(|mistake| Failure::new(&mistake, &mistake.remedy))?;
     let rows = match args.table {

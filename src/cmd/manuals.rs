@@ -5,7 +5,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use clap::Command;
+use clap::{Command, CommandFactory};
 use clap_complete::Shell;
 
 use super::exit::Failure;
@@ -22,25 +22,25 @@ type Describe = fn() -> Command;
 /// Commands whose options clap parses.
 const DESCRIBED: &[(&str, Describe)] = &[
     ("fuzz", fuzz::args::manual),
-    ("cargo", cargo::manual),
-    ("ci", ci::manual),
-    ("oss-build", oss_build::manual),
-    ("showdsf", showdsf::manual),
-    ("whatsup", whatsup::manual),
-    ("watch", watch::manual),
-    ("report", report::manual),
-    ("mcp", mcp::manual),
-    ("plot", plot::manual),
-    ("addseeds", addseeds::manual),
-    ("cmin", cmin::manual),
-    ("merge", merge::manual),
-    ("jobs", jobs::manual),
-    ("tmin", tmin::manual),
-    ("collector", collector::manual),
-    ("triage", triage::manual),
-    ("showmap", showmap::manual),
-    ("picker", picker::manual),
-    ("tracer", tracer::manual),
+    ("cargo", cargo::Args::command),
+    ("ci", ci::Args::command),
+    ("oss-build", oss_build::Args::command),
+    ("showdsf", showdsf::Args::command),
+    ("whatsup", whatsup::Args::command),
+    ("watch", watch::Args::command),
+    ("report", report::Args::command),
+    ("mcp", mcp::Args::command),
+    ("plot", plot::Args::command),
+    ("addseeds", addseeds::Args::command),
+    ("cmin", cmin::Args::command),
+    ("merge", merge::Args::command),
+    ("jobs", jobs::Args::command),
+    ("tmin", tmin::Args::command),
+    ("collector", collector::Args::command),
+    ("triage", triage::Args::command),
+    ("showmap", showmap::Args::command),
+    ("picker", picker::Args::command),
+    ("tracer", tracer::Args::command),
 ];
 
 /// Completion folders and file name patterns of shells.

@@ -32,7 +32,7 @@ const LONGEST_LINE: usize = 2 << 20;
                   ffuzz-mcp --write --control /tmp/fuzz.sock out\n  \
                   claude mcp add fuzz -- ffuzz-mcp --write $PWD/out"
 )]
-struct Args {
+pub(super) struct Args {
     /// Offer the tools that change the running campaign, too: inject inputs, add words, pause, stop
     #[arg(long)]
     write: bool,
@@ -48,11 +48,6 @@ struct Args {
     /// The target and its arguments; without it those that the fuzzer noted
     #[arg(last = true, value_name = "TARGET")]
     command: Vec<OsString>,
-}
-
-/// The command's options, for its manual page.
-pub(super) fn manual() -> clap::Command {
-    <Args as clap::CommandFactory>::command()
 }
 
 pub(super) fn run(program: &str, words: Vec<OsString>) -> Result<ExitCode, Failure> {

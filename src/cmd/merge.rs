@@ -25,7 +25,7 @@ use crate::engine::feedback::Known;
                   ffuzz -i seeds -o out --load-coverage all -- ./target @@\n  \
                   ffuzz-merge --only-new yesterday today"
 )]
-struct Args {
+pub(super) struct Args {
     /// File for the merged state; it may replace one of the inputs
     #[arg(short, value_name = "OUT", required_unless_present = "only_new")]
     output: Option<PathBuf>,
@@ -38,11 +38,6 @@ struct Args {
     /// Coverage states of the same program
     #[arg(value_name = "STATE", required_unless_present = "only_new")]
     states: Vec<PathBuf>,
-}
-
-/// The command's options, for its manual page.
-pub(super) fn manual() -> clap::Command {
-    <Args as clap::CommandFactory>::command()
 }
 
 pub(super) fn run(program: &str, args: Vec<OsString>) -> Result<ExitCode, Failure> {

@@ -40,7 +40,7 @@ const UNDEFINED: &str = "array-bounds,bool,builtin,enum,function,integer-divide-
                   ffuzz-oss-build --source expat=~/expat oss-fuzz/projects/expat\n  \
                   ffuzz-oss-build --clone --sanitizer undefined oss-fuzz/projects/cjson"
 )]
-struct Args {
+pub(super) struct Args {
     /// A repository with .clusterfuzzlite/, or a folder of oss-fuzz/projects, with build.sh
     project: PathBuf,
     /// Folder for out/, work/ and src/
@@ -84,11 +84,6 @@ impl OssSanitizer {
     fn name(self) -> String {
         self.to_possible_value().map_or_else(String::new, |value| value.get_name().to_owned())
     }
-}
-
-/// The command's options, for its manual page.
-pub(super) fn manual() -> clap::Command {
-    <Args as clap::CommandFactory>::command()
 }
 
 pub(super) fn run(program: &str, words: Vec<OsString>) -> Result<ExitCode, Failure> {
@@ -177,12 +172,8 @@ struct Project {
 
 impl Project {
     fn find(folder: &Path) -> Result<Self, Failure> {
-        let context = fs::canonicalize(folder).map_err(|error| {
-            Failure::new(
-                format!("cannot read {}: {error}", folder.display()),
-                "name the folder of a project",
-            )
-        })?;
+        let remedy = "name the folder of a project";
+        let context = fs::canonicalize(folder).map_err(Failure::cannot_read(folder, remedy))?;
         let places = [context.join(CLUSTERFUZZLITE), context.clone()];
         let Some(scripts) = places.into_iter().find(|folder| folder.join(SCRIPT).is_file()) else {
             let cause =

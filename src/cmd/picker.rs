@@ -9,7 +9,7 @@ use std::process::ExitCode;
 use std::time::Instant;
 
 use crate::exec::evidence::{Counts, Evidence, MOST};
-use args::Args;
+pub(super) use args::Args;
 use view::{ModuleRow, PickerReport};
 
 use super::exit::{Failure, USAGE};
@@ -21,11 +21,6 @@ use crate::inspect::choice::{Choice, is_runtime};
 
 /// Maximum number of rounds. A round is repeated as long as it shows new noise.
 const MOST_ROUNDS: u32 = 8;
-
-/// The command's options, for its manual page.
-pub(super) fn manual() -> clap::Command {
-    <Args as clap::CommandFactory>::command()
-}
 
 pub(super) fn run(program: &str, words: Vec<OsString>) -> Result<ExitCode, Failure> {
     let parsed = super::parse::<Args>(program, words);
@@ -66,7 +61,7 @@ fn pick(args: &Args) -> Result<ExitCode, Failure> {
     let files = target.tracer.files().iter().zip(&evidence).filter(|(code, _)| code.size() > 0);
     let rows = files.map(|(code, evidence)| ModuleRow::new(code, evidence, runs)).collect();
     let report = PickerReport::new(rows, [seeds.len(), rounds as usize], start.elapsed());
-    let text = if args.json { report.json()? } else { report.lines() };
+    let text = if args.json { tool::to_json(&report)? } else { report.lines() };
     print(text.as_bytes(), None)?;
     Ok(ExitCode::SUCCESS)
 }

@@ -18,18 +18,13 @@ use super::{report, tool};
     after_help = "The folder may be from ffuzz or from afl-fuzz. ffuzz-report shows the source, what blocks and the \
                   bugs as well.\n\nExample:\n  ffuzz-plot out/default charts && xdg-open charts/index.html"
 )]
-struct Args {
+pub(super) struct Args {
     /// Folder of an instance: OUT/default, or OUT/NAME
     #[arg(value_name = "INSTANCE")]
     instance: PathBuf,
     /// Folder for index.html
     #[arg(value_name = "FOLDER")]
     folder: PathBuf,
-}
-
-/// The command's options, for its manual page.
-pub(super) fn manual() -> clap::Command {
-    <Args as clap::CommandFactory>::command()
 }
 
 pub(super) fn run(program: &str, args: Vec<OsString>) -> Result<ExitCode, Failure> {

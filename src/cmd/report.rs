@@ -44,7 +44,7 @@ const PAGE: &str = "report.html";
                   ffuzz-report -o week.html monday tuesday -- ./target @@\n  \
                   ffuzz-report --compare before after"
 )]
-struct Args {
+pub(super) struct Args {
     /// File for the report; without it a page is report.html, and other forms go to stdout
     #[arg(short, value_name = "FILE")]
     output: Option<PathBuf>,
@@ -85,11 +85,6 @@ enum SourceChoice {
     None,
 }
 
-/// The command's options, for its manual page.
-pub(super) fn manual() -> clap::Command {
-    <Args as clap::CommandFactory>::command()
-}
-
 pub(super) fn run(program: &str, words: Vec<OsString>) -> Result<ExitCode, Failure> {
     let Some(args) = super::parse::<Args>(program, words)? else { return Ok(ExitCode::SUCCESS) };
     if args.compare && args.folders.len() != 2 {
@@ -111,9 +106,7 @@ pub(super) fn run(program: &str, words: Vec<OsString>) -> Result<ExitCode, Failu
 /// Reads the folder of a fuzzer.
 pub(super) fn campaign(folder: &Path) -> Result<CampaignFolder, Failure> {
     let remedy = "name the folder that was given to the fuzzer's -o";
-    let campaign = CampaignFolder::read(folder).map_err(|error| {
-        Failure::new(format!("cannot read the folder {}: {error}", folder.display()), remedy)
-    })?;
+    let campaign = CampaignFolder::read(folder).map_err(Failure::cannot_read_output(folder))?;
     match campaign.instances.is_empty() {
         true => Err(Failure::new(format!("no fuzzer has used {}", folder.display()), remedy)),
         false => Ok(campaign),

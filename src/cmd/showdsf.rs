@@ -12,7 +12,7 @@ use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use args::Args;
+pub(super) use args::Args;
 
 use super::coverage::CoverageStates;
 use super::exit::Failure;
@@ -27,11 +27,6 @@ use crate::sys::stdio;
 
 /// Minimum timeout, as in the original.
 const MIN_TIMEOUT_MS: u64 = 20;
-
-/// The command's options, for its manual page.
-pub(super) fn manual() -> clap::Command {
-    <Args as clap::CommandFactory>::command()
-}
 
 pub(super) fn run(program: &str, args: Vec<OsString>) -> Result<ExitCode, Failure> {
     let mut args = match tool::parse::<Args>(program, args) {

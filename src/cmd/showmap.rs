@@ -15,11 +15,10 @@ pub(super) mod view;
 
 use std::ffi::OsString;
 use std::fs;
-use std::io::{IsTerminal, Read};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use args::Args;
+pub(super) use args::Args;
 use view::{MapView, ShownMaps};
 
 use super::coverage::CoverageStates;
@@ -31,18 +30,12 @@ use crate::engine::coverage;
 use crate::engine::domain::Aggregates;
 use crate::engine::executor::{ExitKind, Observation};
 use crate::exec::Hooked;
-use crate::sys::stdio;
 
 /// Minimum timeout, as in AFL.
 const MIN_TIMEOUT_MS: u64 = 10;
 /// Exit code: the run timed out or crashed.
 const TIMED_OUT: u8 = 1;
 const CRASHED: u8 = 2;
-
-/// The command's options, for its manual page.
-pub(super) fn manual() -> clap::Command {
-    <Args as clap::CommandFactory>::command()
-}
 
 pub(super) fn run(program: &str, words: Vec<OsString>) -> Result<ExitCode, Failure> {
     let mut args = match tool::parse::<Args>(program, words) {
@@ -85,25 +78,15 @@ fn start(args: &Args, environment: &Environment, scratch: &Scratch) -> Result<Ho
 
 /// Reads stdin or the file of `-H`. The target reads that file itself if its arguments name it.
 fn input(args: &mut Args) -> Result<Vec<u8>, Failure> {
-    let mut input = Vec::new();
-    if let Some(file) = &args.at_file {
-        let path = std::path::absolute(file).unwrap_or_else(|_| file.clone());
-        if !env::substitute(&mut args.target.command[1..], &path) {
-            input = fs::read(file).map_err(|error| {
-                let cause = format!("cannot read the input {}: {error}", file.display());
-                Failure::new(cause, "give -H a file that exists")
-            })?;
-        }
-    } else {
-        let read = stdio::input().and_then(|mut stdin| match stdin.is_terminal() {
-            true => Ok(0),
-            false => stdin.read_to_end(&mut input),
-        });
-        read.map_err(|error| {
-            Failure::new(format!("cannot read the input: {error}"), "give it by stdin or -H FILE")
-        })?;
+    let Some(file) = &args.at_file else { return tool::stdin("-H") };
+    let path = std::path::absolute(file).unwrap_or_else(|_| file.clone());
+    if env::substitute(&mut args.target.command[1..], &path) {
+        return Ok(Vec::new());
     }
-    Ok(input)
+    fs::read(file).map_err(|error| {
+        let cause = format!("cannot read the input {}: {error}", file.display());
+        Failure::new(cause, "give -H a file that exists")
+    })
 }
 
 fn run_once(args: &mut Args, environment: &Environment) -> Result<u8, Failure> {
@@ -158,7 +141,7 @@ fn to_file(path: &Path) -> Option<&Path> {
 
 fn rendered(view: MapView, run: &Observation<'_>, states: &CoverageStates) -> Vec<u8> {
     let mut aggregates = Aggregates::default();
-    if view.shows_domains() {
+    if view.domains {
         aggregates = Aggregates::new(run.dsf.domains);
         aggregates.merge(&run.dsf);
     }
@@ -182,6 +165,7 @@ fn is_wanted(view: MapView, exit: ExitKind, environment: &Environment) -> bool {
 }
 
 /// Totals over the runs of a folder.
+#[derive(Default)]
 struct Total {
     edges: Vec<u8>,
     aggregates: Aggregates,
@@ -265,9 +249,7 @@ fn run_files(
     let mut total = Total {
         edges: vec![0; target.info().map_size()],
         aggregates: Aggregates::new(target.info().domains()),
-        runs: 0,
-        crashed: false,
-        timed_out: false,
+        ..Total::default()
     };
     let names = inputs::flat_names(args.input.as_slice(), inputs);
     let mut input = Vec::new();

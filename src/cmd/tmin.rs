@@ -9,7 +9,7 @@ use std::num::NonZeroUsize;
 use std::process::ExitCode;
 use std::time::Duration;
 
-use args::Args;
+pub(super) use args::Args;
 use goal::TminJudge;
 
 use super::exit::Failure;
@@ -26,11 +26,6 @@ use crate::exec::Hooked;
 const MIN_TIMEOUT_MS: u64 = 10;
 /// Timeout without `-t`.
 const TIMEOUT: Duration = Duration::from_secs(1);
-
-/// The command's options, for its manual page.
-pub(super) fn manual() -> clap::Command {
-    <Args as clap::CommandFactory>::command()
-}
 
 pub(super) fn run(program: &str, words: Vec<OsString>) -> Result<ExitCode, Failure> {
     let args = match tool::parse::<Args>(program, words) {

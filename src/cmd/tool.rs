@@ -4,12 +4,13 @@
 
 use std::ffi::{OsStr, OsString};
 use std::fs;
-use std::io::{self, Write};
+use std::io::{self, IsTerminal, Read, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::Parser;
+use serde::Serialize;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 
@@ -24,6 +25,7 @@ use crate::disk::output::{self, OutputError};
 use crate::engine::executor::{ExitKind, RunError};
 pub(super) use crate::exec::Scratch;
 use crate::exec::{Fresh, Hooked, ReadyOptions};
+use crate::sys::stdio;
 
 /// Stands for no timeout, the default without `-t`.
 pub(super) const NO_TIMEOUT: Duration = Duration::from_secs(24 * 3600);
@@ -370,6 +372,22 @@ pub(super) fn failure(error: impl Into<RunError>) -> Failure {
     Failure::of(&error)
 }
 
+/// Reads the input from stdin unless that is a terminal. `option`: the one that names a file instead.
+pub(super) fn stdin(option: &str) -> Result<Vec<u8>, Failure> {
+    let mut input = Vec::new();
+    let read = stdio::input().and_then(|mut stdin| match stdin.is_terminal() {
+        true => Ok(0),
+        false => stdin.read_to_end(&mut input),
+    });
+    match read {
+        Ok(_) => Ok(input),
+        Err(error) => Err(Failure::new(
+            format!("cannot read the input: {error}"),
+            format!("give it by stdin or {option} FILE"),
+        )),
+    }
+}
+
 pub(super) fn say(quiet: bool, line: &str) {
     if !quiet {
         let _ = writeln!(io::stderr().lock(), "{line}");
@@ -391,6 +409,23 @@ pub(super) fn print_messages(target: &mut Hooked, quiet: bool) {
     for message in target.mutators.take_messages() {
         say(quiet, &format!("[!] {message}"));
     }
+}
+
+/// The name of an end and its signal, in JSON.
+pub(super) fn exit_name(exit: ExitKind) -> (&'static str, Option<i32>) {
+    match exit {
+        ExitKind::Ok => ("ok", None),
+        ExitKind::Crash { signal } => ("crash", Some(signal)),
+        ExitKind::Hang | ExitKind::Cut => ("hang", None),
+        ExitKind::Lost => ("lost", None),
+        ExitKind::Oom => ("oom", Some(libc::SIGKILL)),
+    }
+}
+
+pub(super) fn to_json(document: &impl Serialize) -> Result<String, Failure> {
+    let text = serde_json::to_string(document);
+    let failure = |error| Failure::new(format!("cannot write JSON: {error}"), "omit --json");
+    text.map(|text| text + "\n").map_err(failure)
 }
 
 /// Reports the end of a run, unless it is normal.

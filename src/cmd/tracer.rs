@@ -6,12 +6,11 @@ mod view;
 
 use std::collections::{HashMap, HashSet};
 use std::ffi::OsString;
-use std::io::{IsTerminal, Read};
 use std::path::Path;
 use std::process::ExitCode;
 use std::time::Duration;
 
-use args::Args;
+pub(super) use args::Args;
 use view::{ShownParts, TraceRow};
 
 use super::exit::{Failure, USAGE};
@@ -23,12 +22,6 @@ use crate::engine::domain::{Aggregates, KeyNames};
 use crate::engine::executor::Module;
 use crate::exec::trace::TracedRun;
 use crate::inspect::choice::Choice;
-use crate::sys::stdio;
-
-/// The command's options, for its manual page.
-pub(super) fn manual() -> clap::Command {
-    <Args as clap::CommandFactory>::command()
-}
 
 pub(super) fn run(program: &str, words: Vec<OsString>) -> Result<ExitCode, Failure> {
     let parsed = super::parse::<Args>(program, words);
@@ -74,20 +67,9 @@ fn trace(args: &Args, mut target: Traced, environment: &Environment) -> Result<E
 
 /// Reads the input's file, or stdin unless that is a terminal.
 fn read(path: Option<&Path>) -> Result<Vec<u8>, Failure> {
+    let Some(path) = path else { return tool::stdin("-i") };
     let mut input = Vec::new();
-    match path {
-        Some(path) => inputs::read(path, &mut input)?,
-        None => {
-            let read = stdio::input().and_then(|mut stdin| match stdin.is_terminal() {
-                true => Ok(0),
-                false => stdin.read_to_end(&mut input),
-            });
-            read.map_err(|error| {
-                let cause = format!("cannot read the input: {error}");
-                Failure::new(cause, "give it by stdin or -i FILE")
-            })?;
-        }
-    }
+    inputs::read(path, &mut input)?;
     Ok(input)
 }
 

@@ -9,7 +9,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 
-use args::Args;
+pub(super) use args::Args;
 
 use super::exit::Failure;
 use super::tool::{self, Scratch, say};
@@ -20,11 +20,6 @@ use crate::crashes::triage::{self, FOLDER, FollowCallbacks, TriageError};
 
 /// Time limit to deliver pending reports; the next triage delivers the rest.
 const DELIVERY: Duration = Duration::from_secs(60);
-
-/// The command's options, for its manual page.
-pub(super) fn manual() -> clap::Command {
-    <Args as clap::CommandFactory>::command()
-}
 
 pub(super) fn run(program: &str, words: Vec<OsString>) -> Result<ExitCode, Failure> {
     let Some(args) = super::parse::<Args>(program, words)? else { return Ok(ExitCode::SUCCESS) };

@@ -33,7 +33,7 @@ const LOOK: Duration = Duration::from_millis(50);
                   ffuzz-watch out\n  \
                   ssh server ffuzz-watch --json out | jq -c 'select(.event == \"crash_saved\")'"
 )]
-struct Args {
+pub(super) struct Args {
     /// Print an event per line as JSON, as ffuzz --json does
     #[arg(long)]
     json: bool,
@@ -42,19 +42,11 @@ struct Args {
     folder: PathBuf,
 }
 
-/// The command's options, for its manual page.
-pub(super) fn manual() -> clap::Command {
-    <Args as clap::CommandFactory>::command()
-}
-
 pub(super) fn run(program: &str, words: Vec<OsString>) -> Result<ExitCode, Failure> {
     let Some(args) = super::parse::<Args>(program, words)? else { return Ok(ExitCode::SUCCESS) };
     let mut follow = Follow::new(args.folder.clone());
-    let failed = |error: std::io::Error| {
-        let cause = format!("cannot read the folder {}: {error}", args.folder.display());
-        Failure::new(cause, "name the folder that was given to the fuzzer's -o")
-    };
-    let (mut events, mut is_running) = follow.read().map_err(failed)?;
+    let failed = Failure::cannot_read_output(&args.folder);
+    let (mut events, mut is_running) = follow.read().map_err(&failed)?;
     let no_signals = |error| {
         Failure::new(
             format!("cannot listen to signals: {error}"),
@@ -92,7 +84,7 @@ pub(super) fn run(program: &str, words: Vec<OsString>) -> Result<ExitCode, Failu
         if is_closed.load(Ordering::Relaxed) || stop.asked() {
             break;
         }
-        (events, is_running) = follow.read().map_err(failed)?;
+        (events, is_running) = follow.read().map_err(&failed)?;
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -19,7 +19,7 @@ use crate::disk::output::instances::{self, Instance, InstanceState};
                   ffuzz-whatsup -s out\n  watch ffuzz-whatsup out\n  \
                   ffuzz-whatsup --json out | jq .summary.execs_done"
 )]
-struct Args {
+pub(super) struct Args {
     /// Print only the summary
     #[arg(short)]
     summary: bool,
@@ -40,17 +40,11 @@ struct Args {
     folder: PathBuf,
 }
 
-/// The command's options, for its manual page.
-pub(super) fn manual() -> clap::Command {
-    <Args as clap::CommandFactory>::command()
-}
-
 pub(super) fn run(program: &str, args: Vec<OsString>) -> Result<ExitCode, Failure> {
     let Some(args) = super::parse::<Args>(program, args)? else { return Ok(ExitCode::SUCCESS) };
-    let found = instances::find(&args.folder).map_err(|error| {
-        let cause = format!("cannot read {}: {error}", args.folder.display());
-        Failure::new(cause, "name the folder that was given to -o")
-    })?;
+    let remedy = "name the folder that was given to -o";
+    let found =
+        instances::find(&args.folder).map_err(Failure::cannot_read(&args.folder, remedy))?;
     let counts = |instance: &Instance| {
         instance.state == InstanceState::Alive
             || (args.dead && instance.state == InstanceState::Dead && !instance.stats.is_empty())

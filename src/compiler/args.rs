@@ -7,18 +7,20 @@ use std::path::Path;
 use super::toolchain::{self, Linker};
 
 /// Last stage that clang runs.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub(crate) enum BuildStage {
     /// `-E`, `-M`, `-MM`, `-fsyntax-only`: no code is generated.
     Preprocess,
     /// `-c`, `-S`, `-emit-llvm` and similar options.
     Compile,
+    #[default]
     Link,
 }
 
 /// Output of the link stage.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub(crate) enum Product {
+    #[default]
     Executable,
     SharedLibrary,
     /// `-r`: links several objects into one.
@@ -26,7 +28,7 @@ pub(crate) enum Product {
 }
 
 /// A parsed command line.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Invocation {
     /// Arguments as given; response files are not expanded.
     pub arguments: Vec<OsString>,
@@ -140,31 +142,7 @@ impl Invocation {
         read: impl Fn(&OsStr) -> Option<Vec<u8>>,
     ) -> Self {
         let words = expand(&arguments, &read, &mut vec![]);
-        let mut invocation = Self {
-            arguments,
-            words: vec![],
-            stage: BuildStage::Link,
-            product: Product::Executable,
-            sources: vec![],
-            headers: 0,
-            includes_first: false,
-            inputs: 0,
-            language_forced: false,
-            level: None,
-            fuzzer_driver: false,
-            links_rust: false,
-            sanitized: false,
-            fortified: false,
-            freestanding: None,
-            foreign: None,
-            bare: None,
-            names_libc: false,
-            query: false,
-            expands: false,
-            lists: false,
-            linker: None,
-            output: None,
-        };
+        let mut invocation = Self { arguments, ..Self::default() };
         invocation.read_words(&words);
         invocation.words = words;
         invocation

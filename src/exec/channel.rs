@@ -418,6 +418,39 @@ mod tests {
             .map_or_else(|| value.parse().unwrap(), |hex| u32::from_str_radix(hex, 16).unwrap())
     }
 
+    const RUN_FIELDS: [(&str, usize); 30] = [
+        ("want", runs::field::WANT),
+        ("lasting", runs::field::LASTING),
+        ("prologue", runs::field::PROLOGUE),
+        ("no_detours", runs::field::NO_DETOURS),
+        ("prefix", runs::field::PREFIX),
+        ("go", runs::field::GO),
+        ("count", runs::field::COUNT),
+        ("each", runs::field::EACH),
+        ("watch", runs::field::WATCH),
+        ("crash_codes", runs::field::CRASH_CODES),
+        ("paths", runs::field::PATHS),
+        ("log", runs::field::LOG),
+        ("breakpoints", runs::field::BREAKPOINTS),
+        ("learned", runs::field::LEARNED),
+        ("report", runs::field::REPORT),
+        ("started", runs::field::STARTED),
+        ("finished", runs::field::FINISHED),
+        ("shown", runs::field::SHOWN),
+        ("began", runs::field::BEGAN),
+        ("stopped", runs::field::STOPPED),
+        ("why", runs::field::WHY),
+        ("detail", runs::field::DETAIL),
+        ("pages", runs::field::PAGES),
+        ("prologue_calls", runs::field::PROLOGUE_CALLS),
+        ("child", runs::field::CHILD),
+        ("ended", runs::field::ENDED),
+        ("status", runs::field::STATUS),
+        ("lasting_child", runs::field::LASTING_CHILD),
+        ("lasting_ended", runs::field::LASTING_ENDED),
+        ("lasting_status", runs::field::LASTING_STATUS),
+    ];
+
     #[test]
     fn constants_are_those_of_the_header() {
         assert_eq!(header_constant("FFUZZ_CHANNEL_MAGIC"), MAGIC);
@@ -504,7 +537,7 @@ mod tests {
         source += &format!(
             "_Static_assert(sizeof(struct ffuzz_comparison) == {COMPARISON}, \"comparison\");\n"
         );
-        for (name, offset) in runs::FIELDS {
+        for (name, offset) in RUN_FIELDS {
             source += &format!(
                 "_Static_assert(offsetof(struct ffuzz_runs, {name}) == {offset}, \"{name}\");\n"
             );

@@ -415,10 +415,9 @@ impl ServerSession {
             offers.log = Some(SharedMap::sysv(cmplog::BYTES).map_err(memory)?);
         }
         let delivery = setup.open_delivery()?;
-        let strays = Strays::default();
+        let terms = Terms { offers, map, at, delivery, strays: Strays::default() };
         let output = OutputTo::shown(setup.options.show_output);
-        let Launched { mut process, mut control, mut status } =
-            launch(setup, &offers, map, at, &delivery, &strays, output)?;
+        let Launched { mut process, mut control, mut status } = launch(setup, &terms, output)?;
         let timeout = setup.init_timeout(timeout);
         let leave = setup.leave.clone();
         let mut wires = Wires { status: &mut status, control: &mut control, timeout, leave };
@@ -431,22 +430,20 @@ impl ServerSession {
             Err(NoHello::Ended) => {
                 let status = process.wait_for(Duration::from_secs(1));
                 drop(process);
-                let said = last_line(setup, &offers, map, at, &delivery, &strays);
-                return Err(setup.early_end(status, said));
+                return Err(setup.early_end(status, last_line(setup, &terms)));
             }
         };
         let launched = Launched { process, control, status };
-        Self::finish(setup, offers, hello, launched, delivery, strays)
+        Self::finish(setup, terms, hello, launched)
     }
 
     fn finish(
         setup: &Setup,
-        offers: Offers,
+        terms: Terms,
         hello: ForkServerHello,
         launched: Launched,
-        delivery: InputDelivery,
-        strays: Strays,
     ) -> Result<Startup, TargetError> {
+        let Terms { offers, delivery, strays, .. } = terms;
         let (mut refused, mut log) = (None, None);
         let mut maps = match offers.channel.accept()? {
             OfferAnswer::Accepted(channel) => Maps::in_channel(channel),
@@ -509,6 +506,15 @@ impl Offers {
     }
 }
 
+/// What a process is started with, the first time and once more for its last line.
+struct Terms {
+    offers: Offers,
+    map: usize,
+    at: StartAt,
+    delivery: InputDelivery,
+    strays: Strays,
+}
+
 /// A process that was started, and its pipes.
 struct Launched {
     status: WordReader,
@@ -516,15 +522,8 @@ struct Launched {
     process: Process,
 }
 
-fn launch(
-    setup: &Setup,
-    offers: &Offers,
-    map: usize,
-    at: StartAt,
-    delivery: &InputDelivery,
-    strays: &Strays,
-    output: OutputTo<'_>,
-) -> Result<Launched, TargetError> {
+fn launch(setup: &Setup, terms: &Terms, output: OutputTo<'_>) -> Result<Launched, TargetError> {
+    let Terms { offers, map, at, delivery, strays } = terms;
     let start_error = |source| setup.start_error(source);
     let (control_theirs, control) = wire::pipe().map_err(start_error)?;
     let (status, status_theirs) = wire::pipe().map_err(start_error)?;
@@ -554,7 +553,7 @@ fn launch(
         (status_theirs.as_fd(), STATUS_FD),
         (offers.channel.fd(), channel::TARGET_FD),
     ];
-    setup.way.add_server(&mut env, &setup.input, at)?;
+    setup.way.add_server(&mut env, &setup.input, *at)?;
     fds.extend(setup.way.descriptor());
     let argv = setup.way.command(&setup.argv, true);
     let process = process::launch(Launch {
@@ -576,20 +575,12 @@ fn launch(
 
 /// Starts a target that ends at its start once more, and returns the telling line of its standard error. None if
 /// that is shown anyway.
-fn last_line(
-    setup: &Setup,
-    offers: &Offers,
-    map: usize,
-    at: StartAt,
-    delivery: &InputDelivery,
-    strays: &Strays,
-) -> Option<String> {
+fn last_line(setup: &Setup, terms: &Terms) -> Option<String> {
     if setup.options.show_output {
         return None;
     }
     let mut listener = Listener::new(PART).ok()?;
-    let Launched { mut process, control, status } =
-        launch(setup, offers, map, at, delivery, strays, listener.output()).ok()?;
+    let Launched { mut process, control, status } = launch(setup, terms, listener.output()).ok()?;
     // Closed so that it does not wait for orders.
     drop((control, status));
     listener.wait(&mut process, LAST_WORDS);

@@ -56,10 +56,7 @@ impl Maps {
 
     /// Modules whose counters do not overlap (checked).
     pub(super) fn modules(&self) -> &[Named] {
-        match &self.place {
-            MapStorage::Channel(channel) => &channel.modules,
-            MapStorage::Segment { .. } => &[],
-        }
+        self.channel().map_or(&[], |channel| &channel.modules)
     }
 
     pub(super) fn edges(&self) -> &[u8] {
@@ -71,10 +68,7 @@ impl Maps {
 
     /// Bytes of the edge map that stay 0 because nothing counts there: with copies of functions, and without.
     pub(super) fn absent(&self) -> [usize; 2] {
-        match &self.place {
-            MapStorage::Channel(channel) => channel.absent,
-            MapStorage::Segment { .. } => [0; 2],
-        }
+        self.channel().map_or([0; 2], |channel| channel.absent)
     }
 
     /// Empties the comparison log; call it before a run that is logged.

@@ -40,72 +40,38 @@ const ALIGN: usize = 16;
 pub(super) const TICK: u64 = 256;
 
 /// Byte offsets of `struct ffuzz_runs`.
-mod field {
-    pub(super) const WANT: usize = 0;
-    pub(super) const LASTING: usize = 4;
-    pub(super) const PROLOGUE: usize = 8;
-    pub(super) const NO_DETOURS: usize = 12;
-    pub(super) const PREFIX: usize = 16;
-    pub(super) const GO: usize = 64;
-    pub(super) const COUNT: usize = 68;
-    pub(super) const EACH: usize = 72;
-    pub(super) const WATCH: usize = 76;
-    pub(super) const CRASH_CODES: usize = 80;
-    pub(super) const PATHS: usize = 112;
-    pub(super) const LOG: usize = 116;
-    pub(super) const BREAKPOINTS: usize = 120;
-    pub(super) const LEARNED: usize = 124;
-    pub(super) const REPORT: usize = 128;
-    pub(super) const STARTED: usize = 132;
-    pub(super) const FINISHED: usize = 136;
-    pub(super) const SHOWN: usize = 140;
-    pub(super) const BEGAN: usize = 144;
-    pub(super) const STOPPED: usize = 148;
-    pub(super) const WHY: usize = 152;
-    pub(super) const DETAIL: usize = 156;
-    pub(super) const PAGES: usize = 160;
-    pub(super) const PROLOGUE_CALLS: usize = 164;
-    pub(super) const CHILD: usize = 192;
-    pub(super) const ENDED: usize = 196;
-    pub(super) const STATUS: usize = 200;
-    pub(super) const LASTING_CHILD: usize = 204;
-    pub(super) const LASTING_ENDED: usize = 208;
-    pub(super) const LASTING_STATUS: usize = 212;
+pub(super) mod field {
+    pub(crate) const WANT: usize = 0;
+    pub(crate) const LASTING: usize = 4;
+    pub(crate) const PROLOGUE: usize = 8;
+    pub(crate) const NO_DETOURS: usize = 12;
+    pub(crate) const PREFIX: usize = 16;
+    pub(crate) const GO: usize = 64;
+    pub(crate) const COUNT: usize = 68;
+    pub(crate) const EACH: usize = 72;
+    pub(crate) const WATCH: usize = 76;
+    pub(crate) const CRASH_CODES: usize = 80;
+    pub(crate) const PATHS: usize = 112;
+    pub(crate) const LOG: usize = 116;
+    pub(crate) const BREAKPOINTS: usize = 120;
+    pub(crate) const LEARNED: usize = 124;
+    pub(crate) const REPORT: usize = 128;
+    pub(crate) const STARTED: usize = 132;
+    pub(crate) const FINISHED: usize = 136;
+    pub(crate) const SHOWN: usize = 140;
+    pub(crate) const BEGAN: usize = 144;
+    pub(crate) const STOPPED: usize = 148;
+    pub(crate) const WHY: usize = 152;
+    pub(crate) const DETAIL: usize = 156;
+    pub(crate) const PAGES: usize = 160;
+    pub(crate) const PROLOGUE_CALLS: usize = 164;
+    pub(crate) const CHILD: usize = 192;
+    pub(crate) const ENDED: usize = 196;
+    pub(crate) const STATUS: usize = 200;
+    pub(crate) const LASTING_CHILD: usize = 204;
+    pub(crate) const LASTING_ENDED: usize = 208;
+    pub(crate) const LASTING_STATUS: usize = 212;
 }
-
-#[cfg(test)]
-pub(super) const FIELDS: [(&str, usize); 30] = [
-    ("want", field::WANT),
-    ("lasting", field::LASTING),
-    ("prologue", field::PROLOGUE),
-    ("no_detours", field::NO_DETOURS),
-    ("prefix", field::PREFIX),
-    ("go", field::GO),
-    ("count", field::COUNT),
-    ("each", field::EACH),
-    ("watch", field::WATCH),
-    ("crash_codes", field::CRASH_CODES),
-    ("paths", field::PATHS),
-    ("log", field::LOG),
-    ("breakpoints", field::BREAKPOINTS),
-    ("learned", field::LEARNED),
-    ("report", field::REPORT),
-    ("started", field::STARTED),
-    ("finished", field::FINISHED),
-    ("shown", field::SHOWN),
-    ("began", field::BEGAN),
-    ("stopped", field::STOPPED),
-    ("why", field::WHY),
-    ("detail", field::DETAIL),
-    ("pages", field::PAGES),
-    ("prologue_calls", field::PROLOGUE_CALLS),
-    ("child", field::CHILD),
-    ("ended", field::ENDED),
-    ("status", field::STATUS),
-    ("lasting_child", field::LASTING_CHILD),
-    ("lasting_ended", field::LASTING_ENDED),
-    ("lasting_status", field::LASTING_STATUS),
-];
 
 /// Values of `report`.
 const REPORT_STOPPED: u32 = 1;

@@ -92,7 +92,7 @@ impl Member {
         Self {
             name: short_name(mutator.name()),
             hooks: mutator.hooks(),
-            labels: Hook::ALL.map(|hook| Label::new(mutator.name(), hook.name())),
+            labels: Hook::NAMES.map(|(_, hook)| Label::new(mutator.name(), hook)),
             mutator,
             pauses: Box::new(Pauses::new(DEFAULT_PROBABILITY)),
             probability: DEFAULT_PROBABILITY,

@@ -54,42 +54,29 @@ pub enum Hook {
 }
 
 impl Hook {
-    pub const COUNT: usize = Self::ALL.len();
+    pub const COUNT: usize = Self::NAMES.len();
 
-    pub const ALL: [Self; 13] = [
-        Self::Stage,
-        Self::FuzzCount,
-        Self::Fuzz,
-        Self::SpliceOptout,
-        Self::Describe,
-        Self::PostProcess,
-        Self::Trim,
-        Self::Havoc,
-        Self::QueueGet,
-        Self::QueueNewEntry,
-        Self::FuzzSend,
-        Self::PostRun,
-        Self::Introspection,
+    /// All hooks in their order, with the names that mutator authors use.
+    pub const NAMES: [(Self, &'static str); 13] = [
+        (Self::Stage, "stage"),
+        (Self::FuzzCount, "fuzz_count"),
+        (Self::Fuzz, "fuzz"),
+        (Self::SpliceOptout, "splice_optout"),
+        (Self::Describe, "describe"),
+        (Self::PostProcess, "post_process"),
+        (Self::Trim, "trim"),
+        (Self::Havoc, "havoc_mutation"),
+        (Self::QueueGet, "queue_get"),
+        (Self::QueueNewEntry, "queue_new_entry"),
+        (Self::FuzzSend, "fuzz_send"),
+        (Self::PostRun, "post_run"),
+        (Self::Introspection, "introspection"),
     ];
 
     /// The name that mutator authors use.
     #[must_use]
     pub fn name(self) -> &'static str {
-        match self {
-            Self::Stage => "stage",
-            Self::FuzzCount => "fuzz_count",
-            Self::Fuzz => "fuzz",
-            Self::SpliceOptout => "splice_optout",
-            Self::Describe => "describe",
-            Self::PostProcess => "post_process",
-            Self::Trim => "trim",
-            Self::Havoc => "havoc_mutation",
-            Self::QueueGet => "queue_get",
-            Self::QueueNewEntry => "queue_new_entry",
-            Self::FuzzSend => "fuzz_send",
-            Self::PostRun => "post_run",
-            Self::Introspection => "introspection",
-        }
+        Self::NAMES[self as usize].1
     }
 }
 

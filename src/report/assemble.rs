@@ -88,11 +88,11 @@ pub fn add_survey(
         let text = format!("the comparisons of {logged} of {} inputs are known", finds.len());
         report.warnings.push(Warning { code: "few-comparisons", text });
     }
-    let counters = survey.counters();
+    let counters = &survey.counters;
     let hit = counters.iter().filter(|facts| facts.inputs > 0).count() as u64;
     let all = target.info().edges() as u64;
     report.totals.edges = [hit, all.max(hit)];
-    report.totals.stuck = survey.frontier().forks().len() as u64;
+    report.totals.stuck = survey.frontier.forks().len() as u64;
     let places = survey.stuck(target, MOST_STUCK)?;
     report.stuck = places.iter().map(|one| stuck(one, survey, finds)).collect();
     report.never_entered = survey.never_entered(target.info());
@@ -106,8 +106,8 @@ pub fn add_survey(
     if !source.files.is_empty() {
         use_source(report, source);
     }
-    if survey.failed() > 0 {
-        let text = format!("{} inputs of the queue crash or take too long now", survey.failed());
+    if survey.failed > 0 {
+        let text = format!("{} inputs of the queue crash or take too long now", survey.failed);
         report.warnings.push(Warning { code: "failing-inputs", text });
     }
     report.verdict = verdict(report);
@@ -305,8 +305,8 @@ fn warn_of(campaign: &CampaignFolder, warnings: &mut Vec<Warning>) {
 fn stuck(one: &StuckPlace, survey: &Survey, finds: &[&Find]) -> Stuck {
     let place = &one.place;
     let name = |number: usize| Some(finds.get(number)?.path.file_name()?.to_string_lossy().into());
-    let behind = one.fork.map(|fork| survey.frontier().counters_behind(&fork)).unwrap_or_default();
-    let counted = one.counter.and_then(|counter| survey.counters().get(counter as usize));
+    let behind = one.fork.map(|fork| survey.frontier.counters_behind(&fork)).unwrap_or_default();
+    let counted = one.counter.and_then(|counter| survey.counters.get(counter as usize));
     Stuck {
         id: place.id.clone(),
         at: Place {
@@ -358,19 +358,19 @@ pub(crate) fn domains(
     campaigns: &[CampaignFolder],
     finds: &[&Find],
 ) {
-    let aggregates = survey.aggregates();
+    let aggregates = &survey.aggregates;
     let known = aggregates.domains();
     if known.is_empty() {
         return;
     }
     let names = KeyNames::new(known, target.info().sites());
     let time = |number: usize| finds.get(number)?.name.time.map(|time| time / 1000);
-    for (index, (domain, moves)) in known.iter().zip(survey.moves()).enumerate() {
+    for (index, (domain, moves)) in known.iter().zip(&survey.moves).enumerate() {
         let mut keys: Vec<(u32, u32)> = aggregates.changed_in(domain).collect();
         keys.sort_by_key(|(key, value)| (std::cmp::Reverse(domain.reducer.merit(*value)), *key));
         let count = keys.len();
         let shown = keys.into_iter().take(MOST_KEYS).map(|(key, value)| {
-            let input = survey.owners().of(key);
+            let input = survey.owners.of(key);
             let name = |number: usize| Some(finds.get(number)?.path.file_name()?.to_owned());
             Key {
                 key,

@@ -48,19 +48,22 @@ pub enum SurveyError {
 pub struct Survey {
     parts: Vec<Part>,
     files: Vec<PathBuf>,
-    /// Facts of each counter.
-    counters: Vec<CounterFacts>,
+    /// Facts of each counter of the edge map.
+    pub counters: Vec<CounterFacts>,
     virgin: Vec<u8>,
-    frontier: Frontier,
+    /// Unreached branches of the inputs that were run.
+    pub frontier: Frontier,
     blockers: Blockers,
     /// Numbers of the inputs whose comparisons were logged.
     logged: BTreeSet<usize>,
-    aggregates: Aggregates,
-    owners: Owners,
+    /// The best values of the domains' keys.
+    pub aggregates: Aggregates,
+    /// Inputs that reach the aggregates.
+    pub owners: Owners,
     /// For each domain, the inputs that changed its best value, with the new value.
-    moves: Vec<Vec<(usize, u32)>>,
+    pub moves: Vec<Vec<(usize, u32)>>,
     /// Number of inputs that did not end well.
-    failed: usize,
+    pub failed: usize,
 }
 
 /// Facts of a counter of the edge map.
@@ -294,36 +297,6 @@ impl Survey {
         &self.files
     }
 
-    /// Number of inputs that did not end well.
-    #[must_use]
-    pub fn failed(&self) -> usize {
-        self.failed
-    }
-
-    /// Facts by counter of the edge map.
-    #[must_use]
-    pub fn counters(&self) -> &[CounterFacts] {
-        &self.counters
-    }
-
-    /// The best values of the domains' keys.
-    #[must_use]
-    pub fn aggregates(&self) -> &Aggregates {
-        &self.aggregates
-    }
-
-    /// Inputs that reach the aggregates.
-    #[must_use]
-    pub fn owners(&self) -> &Owners {
-        &self.owners
-    }
-
-    /// For each domain, the inputs that changed its best value, with the new value.
-    #[must_use]
-    pub fn moves(&self) -> &[Vec<(usize, u32)>] {
-        &self.moves
-    }
-
     /// Adds the solvers' attempts that campaigns have counted.
     pub fn note_attempts(&mut self, campaigns: &[CampaignFolder]) {
         let instances = campaigns.iter().flat_map(|campaign| &campaign.instances);
@@ -343,12 +316,6 @@ impl Survey {
             }
         }
         lines.len()
-    }
-
-    /// Unreached branches of the inputs that were run.
-    #[must_use]
-    pub fn frontier(&self) -> &Frontier {
-        &self.frontier
     }
 
     /// Unreached counters whose block was reached in another copy: of a template, or of an inlined function. Empty

@@ -1,7 +1,8 @@
 //! Lines of source files, for readers of a place.
 
-use std::fs::File;
-use std::io::{BufRead, BufReader};
+use std::path::Path;
+
+use ffuzz_sys::file;
 
 /// Maximum number of letters kept of a line.
 const LONGEST_LINE: usize = 200;
@@ -16,12 +17,9 @@ pub(crate) fn around(path: &str, line: u32, around: u32) -> Vec<(u32, String)> {
 
 /// At most `most` lines from `first` on, with their numbers; empty if the file cannot be read.
 pub(crate) fn lines(path: &str, first: u32, most: usize) -> Vec<(u32, String)> {
-    let is_file = std::fs::metadata(path).is_ok_and(|data| data.is_file());
-    let Some(file) = is_file.then(|| File::open(path).ok()).flatten() else { return Vec::new() };
-    let lines = BufReader::new(file).split(b'\n').map_while(Result::ok);
-    let shown = (1u32..).zip(lines).skip((first as usize).saturating_sub(1)).take(most);
-    let text = |line: Vec<u8>| String::from_utf8_lossy(&line).chars().take(LONGEST_LINE).collect();
-    shown.map(|(number, line)| (number, text(line))).collect()
+    let short = |line: String| line.chars().take(LONGEST_LINE).collect();
+    let lines = file::lines(Path::new(path), first, most);
+    lines.into_iter().map(|(number, line)| (number, short(line))).collect()
 }
 
 #[cfg(test)]

@@ -5,7 +5,7 @@
 //! own is opened by [`append`] and [`create`]. Nothing here follows a link in order to write.
 
 use std::fs::{self, File, OpenOptions};
-use std::io::{self, Read};
+use std::io::{self, BufRead, BufReader, Read};
 use std::ops::{Deref, DerefMut};
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
@@ -57,6 +57,15 @@ fn whole(file: File, most: u64) -> io::Result<Vec<u8>> {
 pub fn read_text(path: &Path, most: u64) -> io::Result<String> {
     String::from_utf8(read_whole(path, most)?)
         .map_err(|_| io::Error::new(io::ErrorKind::InvalidData, "it is not UTF-8 text"))
+}
+
+/// At most `most` lines of a text from line `first` on, with their numbers; empty if it cannot be read.
+#[must_use]
+pub fn lines(path: &Path, first: u32, most: usize) -> Vec<(u32, String)> {
+    let Ok(file) = open(path) else { return Vec::new() };
+    let lines = BufReader::new(file).split(b'\n').map_while(Result::ok);
+    let wanted = (1u32..).zip(lines).skip((first as usize).saturating_sub(1)).take(most);
+    wanted.map(|(number, line)| (number, String::from_utf8_lossy(&line).into_owned())).collect()
 }
 
 /// Opens a file of the fuzzer's own to append to it; creates it if it does not exist.

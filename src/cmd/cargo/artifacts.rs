@@ -7,9 +7,8 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 
-use super::harnesses::Harnesses;
 use super::words::CargoWords;
-use super::{ARTIFACTS, cannot_start, cannot_write, own_program};
+use super::{BuiltHarness, cannot_start, cannot_write, own_program};
 use crate::cmd::exit::Failure;
 use crate::inspect::binary;
 
@@ -19,18 +18,17 @@ const LINE: &str =
 
 /// Runs the harness and reports the failing input as cargo-fuzz does. The exit code is 1 after a failure.
 pub(super) fn run(
-    harnesses: &Harnesses,
-    harness: &str,
-    program: &Path,
+    built: &BuiltHarness,
     words: &CargoWords,
     jobs: Option<u32>,
 ) -> Result<ExitCode, Failure> {
+    let BuiltHarness { name: harness, program, .. } = built;
     if !binary::has_driver(program) {
-        return run_by_stdin(harness, program, words);
+        return run_by_stdin(built, words);
     }
     let CargoWords { inputs, options } = words;
-    let artifacts = harnesses.folder.join(ARTIFACTS).join(harness);
-    let corpus = harnesses.corpus(harness);
+    let artifacts = built.artifacts();
+    let corpus = built.corpus();
     for folder in [&artifacts, &corpus] {
         fs::create_dir_all(folder).map_err(|error| cannot_write(folder, &error))?;
     }
@@ -48,7 +46,7 @@ pub(super) fn run(
     let new: Vec<PathBuf> = files(&artifacts).difference(&before).cloned().collect();
     let mut err = std::io::stderr().lock();
     for artifact in new {
-        let text = report("Failing input", harness, program, &artifact);
+        let text = report("Failing input", built, &artifact);
         let shown = artifact.display();
         let next = format!("Minimize test case with:\n\n\tcargo ffuzz tmin {harness} {shown}\n\n");
         let _ = write!(err, "{text}{next}{LINE}\n\n");
@@ -58,7 +56,8 @@ pub(super) fn run(
 }
 
 /// Runs files with a harness of afl.rs (`fuzz!`), which reads standard input. The exit code is 1 if one fails.
-fn run_by_stdin(harness: &str, program: &Path, words: &CargoWords) -> Result<ExitCode, Failure> {
+fn run_by_stdin(built: &BuiltHarness, words: &CargoWords) -> Result<ExitCode, Failure> {
+    let BuiltHarness { name: harness, program, .. } = built;
     let CargoWords { inputs, options } = words;
     if let Some(option) = options.first() {
         let cause = format!("{harness} has a main of its own, and no {}", option.display());
@@ -69,10 +68,8 @@ fn run_by_stdin(harness: &str, program: &Path, words: &CargoWords) -> Result<Exi
     }
     let mut code = ExitCode::SUCCESS;
     for input in inputs {
-        let file = fs::File::open(input).map_err(|error| {
-            let cause = format!("cannot read {}: {error}", input.display());
-            Failure::new(cause, "check its name and permissions")
-        })?;
+        let remedy = "check its name and permissions";
+        let file = fs::File::open(input).map_err(Failure::cannot_read(input, remedy))?;
         let status = Command::new(program).stdin(file).status();
         let status = status.map_err(|error| cannot_start(&error))?;
         let mut err = std::io::stderr().lock();
@@ -86,13 +83,12 @@ fn run_by_stdin(harness: &str, program: &Path, words: &CargoWords) -> Result<Exi
 
 /// Minimizes a failing input as libFuzzer's `-minimize_crash=1` does, and prints the path of the result.
 pub(super) fn minimize(
-    harnesses: &Harnesses,
-    harness: &str,
-    program: &Path,
+    built: &BuiltHarness,
     input: &Path,
     runs: Option<u32>,
     options: &[OsString],
 ) -> Result<ExitCode, Failure> {
+    let BuiltHarness { name: harness, program, .. } = built;
     if !binary::has_driver(program) {
         let cause = format!("{harness} has a main of its own, and no -minimize_crash");
         return Err(Failure::usage(
@@ -100,7 +96,7 @@ pub(super) fn minimize(
             "leave out -r and libFuzzer's options: ffuzz-tmin minimizes it",
         ));
     }
-    let artifacts = harnesses.folder.join(ARTIFACTS).join(harness);
+    let artifacts = built.artifacts();
     fs::create_dir_all(&artifacts).map_err(|error| cannot_write(&artifacts, &error))?;
     let before = files(&artifacts);
     let mut command = Command::new(program);
@@ -118,8 +114,7 @@ pub(super) fn minimize(
     let written = |file: &PathBuf| fs::metadata(file).and_then(|data| data.modified()).ok();
     match new.or_else(|| files(&artifacts).into_iter().max_by_key(written)) {
         Some(small) => {
-            let _ =
-                write!(err, "{}{LINE}\n\n", report("Minimized artifact", harness, program, &small));
+            let _ = write!(err, "{}{LINE}\n\n", report("Minimized artifact", built, &small));
             crate::cmd::print(&format!("{}\n", small.display()))
         }
         None => Ok(ExitCode::SUCCESS),
@@ -139,7 +134,8 @@ fn files(folder: &Path) -> BTreeSet<PathBuf> {
 }
 
 /// cargo-fuzz's report of a failing input.
-fn report(title: &str, harness: &str, program: &Path, artifact: &Path) -> String {
+fn report(title: &str, built: &BuiltHarness, artifact: &Path) -> String {
+    let BuiltHarness { name: harness, program, .. } = built;
     let shown = artifact.display();
     let argument = super::argument_of(program, artifact).ok();
     let argument = argument.map_or_else(String::new, |text| {

@@ -3,12 +3,11 @@
 use std::ffi::OsString;
 use std::fs;
 use std::os::unix::ffi::OsStrExt;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::{Command, ExitCode};
 
-use super::harnesses::Harnesses;
 use super::minimize::queues;
-use super::{cannot_start, cannot_write, own_program};
+use super::{BuiltHarness, cannot_start, cannot_write, own_program};
 use crate::cmd::exit::Failure;
 
 /// Folder of coverage files, below the folder of the harnesses.
@@ -17,15 +16,11 @@ const LINES: &str = "lcov.info";
 const INPUTS: &str = "inputs";
 
 /// Runs the inputs and prints the path of the file.
-pub(super) fn run(
-    harnesses: &Harnesses,
-    harness: &str,
-    program: &Path,
-    folders: &[PathBuf],
-) -> Result<ExitCode, Failure> {
+pub(super) fn run(built: &BuiltHarness, folders: &[PathBuf]) -> Result<ExitCode, Failure> {
+    let BuiltHarness { harnesses, name: harness, program } = built;
     let folder = harnesses.folder.join(COVERAGE).join(harness);
     fs::create_dir_all(&folder).map_err(|error| cannot_write(&folder, &error))?;
-    let own = std::iter::once(harnesses.corpus(harness)).chain(queues(&harnesses.output(harness)));
+    let own = std::iter::once(built.corpus()).chain(queues(&built.output()));
     let own: Vec<PathBuf> = own.filter(|folder| folder.is_dir()).collect();
     let folders = if folders.is_empty() { &own } else { folders };
     let mut inputs = OsString::new();

@@ -149,6 +149,7 @@ impl BuildOptions {
 
 /// A package whose programs are harnesses.
 pub(super) struct Harnesses {
+    environment: Environment,
     cargo: OsString,
     pub(super) folder: PathBuf,
     manifest: PathBuf,
@@ -165,12 +166,9 @@ impl Harnesses {
             None => default_folder().map_err(|error| Failure::new(error, "check the folder"))?,
         };
         let manifest = folder.join("Cargo.toml");
-        let manifest = fs::canonicalize(&manifest).map_err(|error| {
-            Failure::new(
-                format!("cannot read {}: {error}", manifest.display()),
-                "cargo ffuzz init makes a package of harnesses; --fuzz-dir names it",
-            )
-        })?;
+        let remedy = "cargo ffuzz init makes a package of harnesses; --fuzz-dir names it";
+        let manifest =
+            fs::canonicalize(&manifest).map_err(Failure::cannot_read(&manifest, remedy))?;
         let mut ask = Command::new(&cargo);
         ask.args(["metadata", "--no-deps", "--format-version", "1", "--manifest-path"]);
         let answer = ask.arg(&manifest).output();
@@ -194,7 +192,8 @@ impl Harnesses {
         let names = programs.filter_map(|target| target["name"].as_str().map(str::to_owned));
         let folder = manifest.parent().unwrap_or(Path::new("/")).to_owned();
         let names = names.collect();
-        Ok(Self { cargo, folder, manifest, target: Path::new(target).join("ffuzz"), names })
+        let (environment, target) = (environment.clone(), Path::new(target).join("ffuzz"));
+        Ok(Self { environment, cargo, folder, manifest, target, names })
     }
 
     /// Selects the target folder in which scripts for cargo-fuzz expect the programs.
@@ -217,9 +216,8 @@ impl Harnesses {
         &self,
         build: &BuildOptions,
         harness: Option<&str>,
-        environment: &Environment,
     ) -> Result<Vec<PathBuf>, Failure> {
-        let mut command = self.cargo("build", harness, build, environment)?;
+        let mut command = self.cargo("build", harness, build)?;
         command.args(["--message-format", "json-render-diagnostics"]);
         let mut child = command
             .stdin(Stdio::null())
@@ -240,9 +238,8 @@ impl Harnesses {
         &self,
         build: &BuildOptions,
         harness: Option<&str>,
-        environment: &Environment,
     ) -> Result<ExitStatus, Failure> {
-        let mut command = self.cargo("check", harness, build, environment)?;
+        let mut command = self.cargo("check", harness, build)?;
         command.stdin(Stdio::null()).status().map_err(|error| no_cargo(&self.cargo, &error))
     }
 
@@ -252,7 +249,6 @@ impl Harnesses {
         action: &str,
         harness: Option<&str>,
         build: &BuildOptions,
-        environment: &Environment,
     ) -> Result<Command, Failure> {
         if let Some(unknown) = harness.filter(|name| !self.names.iter().any(|known| known == name))
         {
@@ -279,7 +275,7 @@ impl Harnesses {
         command.args(build.features.iter().flat_map(|list| ["--features", list]));
         command.args(build.builds_std().then_some("-Zbuild-std"));
         command.args(build.unstable.iter().flat_map(|flag| ["-Z", flag]));
-        command.env("CARGO_ENCODED_RUSTFLAGS", flags(&tools.linker, build, environment));
+        command.env("CARGO_ENCODED_RUSTFLAGS", flags(&tools.linker, build, &self.environment));
         command.env("CUSTOM_LIBFUZZER_PATH", tools.archive);
         // Build scripts check these variables.
         command.env("CARGO_FUZZ", "1").env("CARGO_FUZZ_MANIFEST", &self.manifest);
@@ -291,9 +287,8 @@ impl Harnesses {
         &self,
         build: &BuildOptions,
         harness: &str,
-        environment: &Environment,
     ) -> Result<PathBuf, Failure> {
-        let built = self.build(build, Some(harness), environment)?;
+        let built = self.build(build, Some(harness))?;
         built.into_iter().next().ok_or_else(|| self.unknown(harness))
     }
 

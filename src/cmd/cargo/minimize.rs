@@ -6,9 +6,8 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 
-use super::harnesses::Harnesses;
 use super::words::CargoWords;
-use super::{ARTIFACTS, artifacts, cannot_start, cannot_write, own_program};
+use super::{BuiltHarness, artifacts, cannot_start, cannot_write, own_program};
 use crate::cmd::exit::{CANNOT, Failure};
 use crate::cmd::tool::say;
 use crate::cmin::content_hash;
@@ -18,18 +17,14 @@ use crate::inspect::binary;
 const FORMER: &str = "corpus-before";
 
 /// Minimizes a corpus in place. Finds of campaigns join the corpus of the harness.
-pub(super) fn corpus(
-    harnesses: &Harnesses,
-    harness: &str,
-    program: &Path,
-    words: &CargoWords,
-) -> Result<ExitCode, Failure> {
+pub(super) fn corpus(built: &BuiltHarness, words: &CargoWords) -> Result<ExitCode, Failure> {
     let CargoWords { inputs, options } = words;
-    let own = harnesses.corpus(harness);
+    let BuiltHarness { harnesses, name: harness, program } = built;
+    let own = built.corpus();
     let (corpus, queues) = match &**inputs {
         [] => {
             fs::create_dir_all(&own).map_err(|error| cannot_write(&own, &error))?;
-            (own, queues(&harnesses.output(harness)))
+            (own, queues(&built.output()))
         }
         [folder] => (folder.clone(), vec![]),
         [_, other, ..] => {
@@ -46,7 +41,7 @@ pub(super) fn corpus(
         return Err(Failure::new(cause, format!("move its files to {}", corpus.display())));
     }
     clear(&small).map_err(|error| cannot_write(&small, &error))?;
-    let artifacts = harnesses.folder.join(ARTIFACTS).join(harness);
+    let artifacts = built.artifacts();
     let folders = std::iter::once(&corpus).chain(&queues);
     let mut command;
     if words.are_libfuzzers()? {
@@ -137,19 +132,17 @@ fn cannot_replace(corpus: &Path, small: &Path, error: &io::Error) -> Failure {
 
 /// Minimizes one input and prints the path of the result.
 pub(super) fn input(
-    harnesses: &Harnesses,
-    harness: &str,
-    program: &Path,
+    built: &BuiltHarness,
     input: &Path,
     options: &[OsString],
 ) -> Result<ExitCode, Failure> {
-    let folder = harnesses.folder.join(ARTIFACTS).join(harness);
+    let folder = built.artifacts();
     fs::create_dir_all(&folder).map_err(|error| cannot_write(&folder, &error))?;
     let name = input.file_name().unwrap_or_default().to_string_lossy().replace(':', "_");
     let small = folder.join(format!("minimized-from-{name}"));
     let mut command = Command::new(own_program()?);
     command.arg("tmin").arg("-i").arg(input).arg("-o").arg(&small);
-    command.args(options).arg("--").arg(program);
+    command.args(options).arg("--").arg(&built.program);
     match failed(&mut command)? {
         Some(code) => Ok(code),
         None => crate::cmd::print(&format!("{}\n", small.display())),

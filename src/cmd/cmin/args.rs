@@ -21,7 +21,7 @@ use crate::cmd::tool::{NativeArgs, TargetArgs};
                   ffuzz-cmin -i out/queue -o seeds -- ./target @@\n  \
                   ffuzz-cmin -C -i out/crashes -o crashes -- ./target"
 )]
-pub(super) struct Args {
+pub(in crate::cmd) struct Args {
     /// Folder with inputs, or with a queue of inputs; can be repeated
     #[arg(short, value_name = "DIR", required = true)]
     pub(super) input: Vec<PathBuf>,

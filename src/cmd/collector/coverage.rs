@@ -89,10 +89,7 @@ fn measured(
 
 /// The inputs of a campaign's folder or of any folder, and the target's command line.
 fn given(folder: &Path, command: &[OsString]) -> Result<(Vec<PathBuf>, Vec<OsString>), Failure> {
-    let queues = find::queues(folder).map_err(|error| {
-        let cause = format!("cannot read the folder {}: {error}", folder.display());
-        Failure::new(cause, "name the folder that was given to the fuzzer's -o")
-    })?;
+    let queues = find::queues(folder).map_err(Failure::cannot_read_output(folder))?;
     let mut inputs = Vec::new();
     for queue in &queues {
         inputs.extend(inputs::list(queue)?);

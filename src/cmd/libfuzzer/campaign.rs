@@ -84,7 +84,7 @@ pub(super) fn fuzz(harness: &Path, order: &Order) -> Result<ExitCode, Failure> {
     lines.begin(order, seed.into(), sizes, &counts);
     let mut campaign = FuzzerProcess::start(harness, order, &workshop, sizes.most)
         .map_err(|error| cannot("start ffuzz", &error))?;
-    let end = campaign.watch(order, &mut lines);
+    let end = campaign.watch(&mut lines);
     let spent = campaign.begun.elapsed();
     let code = match end {
         End::Limit => {
@@ -207,6 +207,7 @@ struct Failing {
 
 struct FuzzerProcess<'a> {
     harness: &'a Path,
+    order: &'a Order,
     process: Subprocess,
     messages: mpsc::Receiver<Message>,
     begun: Instant,
@@ -223,7 +224,7 @@ enum Message {
 impl<'a> FuzzerProcess<'a> {
     fn start(
         harness: &'a Path,
-        order: &Order,
+        order: &'a Order,
         workshop: &CampaignFiles,
         longest: u64,
     ) -> io::Result<Self> {
@@ -246,17 +247,17 @@ impl<'a> FuzzerProcess<'a> {
         std::thread::spawn(move || {
             read_lines(err, |line| lines.send(Message::Line(line.to_owned())).is_ok());
         });
-        Ok(Self { harness, process, messages, begun: Instant::now(), asked })
+        Ok(Self { harness, order, process, messages, begun: Instant::now(), asked })
     }
 
     /// Follows the campaign to its end.
-    fn watch(&mut self, order: &Order, lines: &mut StatusLines) -> End {
+    fn watch(&mut self, lines: &mut StatusLines) -> End {
         let mut last_line = String::new();
         let mut end = None;
         let mut ending: Option<Instant> = None;
         loop {
             if ending.is_none()
-                && let Some(asked) = self.look(order)
+                && let Some(asked) = self.look()
             {
                 (end, ending) = (Some(asked), Some(Instant::now()));
                 self.process.signal(SIGTERM);
@@ -275,7 +276,7 @@ impl<'a> FuzzerProcess<'a> {
                 Message::Event(event) => (event, false),
                 Message::Part(event) => (event, true),
                 Message::Line(line) => {
-                    if order.number("verbosity") >= 2 {
+                    if self.order.number("verbosity") >= 2 {
                         eprint_line(&line);
                     }
                     last_line = line;
@@ -287,7 +288,7 @@ impl<'a> FuzzerProcess<'a> {
             if has_failed && matches!(*event, Event::CrashSaved { .. } | Event::HangSaved { .. }) {
                 continue;
             }
-            if let Some(failing) = self.note(*event, is_part, order, lines)
+            if let Some(failing) = self.note(*event, is_part, lines)
                 && ending.is_none()
             {
                 (end, ending) = (Some(End::Failing(failing)), Some(Instant::now()));
@@ -303,9 +304,9 @@ impl<'a> FuzzerProcess<'a> {
     }
 
     /// Checks for requests of the user.
-    fn look(&self, order: &Order) -> Option<End> {
+    fn look(&self) -> Option<End> {
         let [interrupted, stopped] = &self.asked;
-        let stop_file = order.text("stop_file");
+        let stop_file = self.order.text("stop_file");
         match () {
             () if interrupted.load(Ordering::Relaxed) => Some(End::Interrupted),
             () if stopped.load(Ordering::Relaxed) => Some(End::Stopped),
@@ -315,20 +316,14 @@ impl<'a> FuzzerProcess<'a> {
     }
 
     /// Returns a failing input, unless failures are ignored.
-    fn note(
-        &self,
-        event: Event,
-        is_part: bool,
-        order: &Order,
-        lines: &mut StatusLines,
-    ) -> Option<Failing> {
+    fn note(&self, event: Event, is_part: bool, lines: &mut StatusLines) -> Option<Failing> {
         match event {
             Event::Started if !is_part => lines.started(),
             Event::Tick(snapshot) if !is_part => lines.tick(*snapshot),
             Event::Stopped { snapshot, .. } if !is_part => lines.tick(*snapshot),
             Event::SeedSaved { path, source: InputOrigin::Own, new_edge, .. } => {
                 let Ok(content) = fs::read(&path) else { return None };
-                if let Some(folder) = order.folders.first()
+                if let Some(folder) = self.order.folders.first()
                     && let Err(error) = files::save_input(folder, &content)
                 {
                     eprint_line(&format!("WARNING: cannot write to {}: {error}", folder.display()));
@@ -337,21 +332,16 @@ impl<'a> FuzzerProcess<'a> {
                 let operations = part_of(&path, "op:").unwrap_or_default();
                 lines.new_input(&content, operations, execs.unwrap_or_default(), new_edge);
             }
-            Event::CrashSaved { path, .. } => return self.failing("crash", &path, order, lines),
-            Event::HangSaved { path, .. } => return self.failing("timeout", &path, order, lines),
+            Event::CrashSaved { path, .. } => return self.failing("crash", &path, lines),
+            Event::HangSaved { path, .. } => return self.failing("timeout", &path, lines),
             _ => {}
         }
         None
     }
 
     /// Saves the input, and shows the harness's report.
-    fn failing(
-        &self,
-        kind: &'static str,
-        path: &Path,
-        order: &Order,
-        lines: &mut StatusLines,
-    ) -> Option<Failing> {
+    fn failing(&self, kind: &'static str, path: &Path, lines: &mut StatusLines) -> Option<Failing> {
+        let order = self.order;
         let content = fs::read(path).ok()?;
         let (kind, code) = report(self.harness, order, kind, path, &content);
         *lines.failed.entry(kind).or_default() += 1;
@@ -409,11 +399,10 @@ fn said_of(
     let lines = lines.filter(|line| !line.starts_with(b"Running: "));
     let _ = io::stderr().lock().write_all(&lines.flatten().copied().collect::<Vec<u8>>());
     if !text.windows(8).any(|part| part == b"SUMMARY:") {
-        let what = match kind {
-            "timeout" => format!("timeout after {} seconds", order.number("timeout")),
-            _ => "deadly signal".into(),
+        let (what, short) = match kind {
+            "timeout" => (format!("timeout after {} seconds", order.number("timeout")), "timeout"),
+            _ => ("deadly signal".into(), "deadly signal"),
         };
-        let short = if kind == "timeout" { "timeout" } else { "deadly signal" };
         eprint_line(&format!("=={}== ERROR: libFuzzer: {what}", std::process::id()));
         eprint_line(&format!("SUMMARY: libFuzzer: {short}"));
     }
@@ -423,12 +412,7 @@ fn said_of(
 /// Runs the harness with one file. Returns the exit code (None for a signal) and standard error.
 fn report_of(harness: &Path, order: &Order, input: &Path) -> io::Result<(Option<u8>, Vec<u8>)> {
     let mut command = Command::new(harness);
-    command.arg("-verbosity=0");
-    for name in ["timeout", "rss_limit_mb", "malloc_limit_mb"] {
-        if order.is_given(name) {
-            command.arg(format!("-{name}={}", order.text(name)));
-        }
-    }
+    command.arg("-verbosity=0").args(order.limits());
     let output = command.arg(input).args(&order.rest).stdin(Stdio::null()).output()?;
     Ok((output.status.code().map(|code| code as u8), output.stderr))
 }

@@ -13,6 +13,7 @@ use crate::event::Snapshot;
 const MOST_RECOMMENDED: usize = 64;
 
 /// State of the campaign.
+#[derive(Default)]
 pub(super) struct StatusLines {
     verbosity: i64,
     /// True with `-fork`, which has a different format.
@@ -46,18 +47,8 @@ impl StatusLines {
             verbosity: order.number("verbosity"),
             forks: order.number("fork") > 0,
             most_runs: u64::try_from(order.number("runs")).unwrap_or(u64::MAX),
-            last: Snapshot::default(),
-            bytes: 0,
-            longest: 0,
-            inputs: 0,
-            is_new: false,
-            has_begun: false,
             pulse: 1,
-            words: Vec::new(),
-            failed: BTreeMap::new(),
-            last_failed: None,
-            new_inputs: 0,
-            features_since: 0,
+            ..Self::default()
         }
     }
 

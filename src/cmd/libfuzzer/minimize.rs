@@ -34,12 +34,7 @@ fn only_file<'a>(order: &'a Order, line: &str) -> Option<&'a PathBuf> {
 /// Returns true if the harness fails with this file. It exits with 0 otherwise.
 fn fails(harness: &Path, order: &Order, file: &Path) -> Result<bool, Failure> {
     let mut command = Command::new(harness);
-    for name in ["timeout", "rss_limit_mb", "malloc_limit_mb"] {
-        if order.is_given(name) {
-            command.arg(format!("-{name}={}", order.text(name)));
-        }
-    }
-    command.arg(file).args(&order.rest);
+    command.args(order.limits()).arg(file).args(&order.rest);
     command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
     let status = command.status().map_err(|error| failed("start the harness", &error))?;
     Ok(!status.success())

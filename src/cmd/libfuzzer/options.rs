@@ -175,7 +175,7 @@ impl Order {
         let is_default = value == default;
         match row.map_or(Works, FlagRow::treatment) {
             Works => {}
-            Idle if self.number_of("verbosity") >= 2 && !is_default => {
+            Idle if self.number("verbosity") >= 2 && !is_default => {
                 self.notes
                     .push(format!("INFO: -{name} has no effect: ffuzz decides that by itself"));
             }
@@ -202,16 +202,19 @@ impl Order {
         self.values.contains_key(name)
     }
 
-    fn number_of(&self, name: &str) -> i64 {
+    pub(super) fn number(&self, name: &str) -> i64 {
         number(self.text(name))
     }
 
-    pub(super) fn number(&self, name: &str) -> i64 {
-        self.number_of(name)
+    pub(super) fn flag(&self, name: &str) -> bool {
+        self.number(name) != 0
     }
 
-    pub(super) fn flag(&self, name: &str) -> bool {
-        self.number_of(name) != 0
+    /// The given limits of time and memory, as options for the harness.
+    pub(super) fn limits(&self) -> impl Iterator<Item = String> {
+        let names = ["timeout", "rss_limit_mb", "malloc_limit_mb"].into_iter();
+        let given = names.filter(|name| self.is_given(name));
+        given.map(|name| format!("-{name}={}", self.text(name)))
     }
 
     /// The words without the given options, for the processes of `-jobs`.

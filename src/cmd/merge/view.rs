@@ -62,7 +62,7 @@ struct Difference {
     keys: Vec<MergedKey>,
 }
 
-#[derive(Serialize)]
+#[derive(Default, Serialize)]
 struct MergedEdge {
     index: usize,
     module: String,
@@ -103,14 +103,7 @@ impl<'a> EdgeNames<'a> {
     fn edge(&self, index: usize) -> MergedEdge {
         let within = |part: &Part| part.counters.contains(&index);
         let Some(at) = self.known.parts.iter().position(within) else {
-            let nothing = String::new;
-            return MergedEdge {
-                index,
-                module: nothing(),
-                function: nothing(),
-                file: nothing(),
-                line: 0,
-            };
+            return MergedEdge { index, ..MergedEdge::default() };
         };
         let part = &self.known.parts[at];
         let places = self.places[at].as_ref();

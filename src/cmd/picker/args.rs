@@ -25,7 +25,7 @@ use crate::cmd::tool::TargetArgs;
                   ffuzz-picker -i seeds -n 4 -- ./target\n  \
                   ffuzz-picker -i seeds --json -- ./target @@"
 )]
-pub(super) struct Args {
+pub(in crate::cmd) struct Args {
     /// Folder of seeds
     #[arg(short, value_name = "DIR")]
     pub(super) input: PathBuf,

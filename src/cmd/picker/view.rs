@@ -5,7 +5,6 @@ use std::time::Duration;
 
 use serde::Serialize;
 
-use crate::cmd::exit::Failure;
 use crate::exec::evidence::{Evidence, ModuleVerdict};
 use crate::inspect::choice::is_runtime;
 use crate::inspect::code::Code;
@@ -135,10 +134,5 @@ impl PickerReport {
             let _ = writeln!(text, "Build with CC=ffuzz-cc CXX=ffuzz-c++: {}", names(&lack));
         }
         let _ = writeln!(text, "--modules {}", self.pick);
-    }
-
-    pub(super) fn json(&self) -> Result<String, Failure> {
-        let failure = |error| Failure::new(format!("cannot write JSON: {error}"), "omit --json");
-        serde_json::to_string(self).map(|text| text + "\n").map_err(failure)
     }
 }

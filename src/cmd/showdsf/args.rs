@@ -19,7 +19,7 @@ use crate::cmd::tool::{NativeArgs, TargetArgs};
                   ffuzz-showdsf -i out/queue --names --top 5 -- ./target @@\n  \
                   ffuzz-showdsf --diff monday/queue tuesday/queue -- ./target"
 )]
-pub(super) struct Args {
+pub(in crate::cmd) struct Args {
     /// Run every file of this folder
     #[arg(short, value_name = "DIR")]
     pub(super) input: Option<PathBuf>,

@@ -28,7 +28,7 @@ use crate::cmd::tool::{NativeArgs, TargetArgs};
                   ffuzz-showmap --messages --net tcp:80 -- ./server < input\n  \
                   ffuzz-showmap --blocks --modules libxml2.so -- xmllint"
 )]
-pub(super) struct Args {
+pub(in crate::cmd) struct Args {
     /// File for the edges, one line `index:class` per edge, or - for stdout; with -i a folder
     #[arg(short, value_name = "FILE", required_unless_present_any = ["streams", "tokens", "blockers", "blocks", "messages", "source"])]
     output: Option<PathBuf>,

@@ -32,7 +32,7 @@ pub(super) fn run(args: &Args, environment: &Environment) -> Result<u8, Failure>
     let scratch = Scratch::new("showmap", None);
     let mut target = start(args, environment, &scratch)?;
     let mut survey = Survey::new(target.info());
-    if !survey.frontier().is_known() {
+    if !survey.frontier.is_known() {
         check_log(&target)?;
     }
     survey.run(&mut target, &inputs, |_, _| {})?;
@@ -50,7 +50,7 @@ pub(super) fn run(args: &Args, environment: &Environment) -> Result<u8, Failure>
         false => text(&entries, inputs.len()) + &unentered(&survey.never_entered(target.info())),
     };
     print(text.as_bytes(), to_file(args.output()))?;
-    say(args.quiet, &summary(survey.frontier(), entries.len()));
+    say(args.quiet, &summary(&survey.frontier, entries.len()));
     Ok(0)
 }
 

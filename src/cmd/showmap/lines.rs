@@ -69,10 +69,9 @@ fn annotated(source: &Source, name: &str) -> Result<String, Failure> {
     let files = source.files.iter().filter(|file| Path::new(&file.path).ends_with(name));
     let mut text = String::new();
     for file in files {
-        let code = fs::read(&file.path).map_err(|error| {
-            let remedy = "run where the target was built, or omit the name of the file";
-            Failure::new(format!("cannot read {}: {error}", file.path), remedy)
-        })?;
+        let remedy = "run where the target was built, or omit the name of the file";
+        let path = Path::new(&file.path);
+        let code = fs::read(path).map_err(Failure::cannot_read(path, remedy))?;
         text += &listing::annotated(file, &String::from_utf8_lossy(&code));
     }
     match text.is_empty() {

@@ -5,6 +5,7 @@ use std::fmt::Write as _;
 use serde::Serialize;
 
 use super::args::Args;
+use crate::cmd::tool::exit_name;
 use crate::cmin;
 use crate::engine::coverage;
 use crate::engine::executor::ExitKind;
@@ -35,7 +36,7 @@ enum MapForm {
 pub(super) struct MapView {
     pub(super) values: CounterValues,
     form: MapForm,
-    domains: bool,
+    pub(super) domains: bool,
 }
 
 /// Data to show: counters, and the keys that left their initial value.
@@ -88,10 +89,6 @@ impl MapView {
             () => MapForm::Lines,
         };
         Self { values, form, domains: args.dsf || args.json }
-    }
-
-    pub(super) fn shows_domains(self) -> bool {
-        self.domains
     }
 
     /// Returns true for the format of `afl-cmin`, which omits runs that did not end normally.
@@ -151,20 +148,13 @@ fn hit(edges: &[u8]) -> impl Iterator<Item = (usize, u8)> + '_ {
 }
 
 fn json(shown: &ShownMaps<'_>) -> String {
-    let (exit, signal) = match shown.exit {
-        None => (None, None),
-        Some(ExitKind::Ok) => (Some("ok"), None),
-        Some(ExitKind::Crash { signal }) => (Some("crash"), Some(signal)),
-        Some(ExitKind::Hang | ExitKind::Cut) => (Some("hang"), None),
-        Some(ExitKind::Lost) => (Some("lost"), None),
-        Some(ExitKind::Oom) => (Some("oom"), Some(libc::SIGKILL)),
-    };
+    let (exit, signal) = shown.exit.map(exit_name).unzip();
     let edge = |(index, count)| Edge { index, count, class: coverage::class_number(count) };
     let edges = hit(shown.edges).map(edge).collect();
     let document = MapDocument {
         version: 1,
         exit,
-        signal,
+        signal: signal.flatten(),
         map_size: shown.edges.len(),
         edges,
         dsf: shown.keys,

@@ -17,7 +17,7 @@ use crate::cmd::tool::{NativeArgs, TargetArgs};
                   ffuzz-tmin -i out/crashes/id:000000* -o small -- ./target @@\n  \
                   ffuzz-tmin --dsf mem -i out/queue/id:000007* -o small -- ./target"
 )]
-pub(super) struct Args {
+pub(in crate::cmd) struct Args {
     /// The input
     #[arg(short, value_name = "FILE")]
     pub(super) input: PathBuf,

@@ -21,7 +21,7 @@ use crate::cmd::tool::TargetArgs;
                   ffuzz-tracer --steps -i crash -- ./target     every step, to the last one\n  \
                   ffuzz-tracer --modules libpng16.so.16 -i a.png -- pngfix @@"
 )]
-pub(super) struct Args {
+pub(in crate::cmd) struct Args {
     /// The input
     #[arg(short, value_name = "FILE")]
     pub(super) input: Option<PathBuf>,

@@ -11,9 +11,9 @@ use std::process::ExitCode;
 use serde::Serialize;
 
 use super::args::Args;
-use super::view::{line, place, to_json};
+use super::view::{line, place};
 use crate::cmd::exit::Failure;
-use crate::cmd::tool::{print, report};
+use crate::cmd::tool::{print, report, to_json};
 use crate::cmd::traced::Traced;
 use crate::disk::inputs;
 use crate::exec::trace::{TraceStep, TracedRun, Tracer};

@@ -6,8 +6,8 @@ use serde::Serialize;
 
 use super::args::Args;
 use crate::cmd::exit::Failure;
+use crate::cmd::tool::{exit_name, to_json};
 use crate::engine::domain::KeyNames;
-use crate::engine::executor::ExitKind;
 use crate::exec::trace::{TraceStep, TracedRun};
 use crate::inspect::code::{Code, Spot};
 
@@ -158,17 +158,6 @@ struct TracedKey {
     what: Option<String>,
 }
 
-/// The `exit` and `signal` of a run.
-fn end(exit: ExitKind) -> (&'static str, Option<i32>) {
-    match exit {
-        ExitKind::Ok => ("ok", None),
-        ExitKind::Crash { signal } => ("crash", Some(signal)),
-        ExitKind::Hang | ExitKind::Cut => ("hang", None),
-        ExitKind::Lost => ("lost", None),
-        ExitKind::Oom => ("oom", Some(libc::SIGKILL)),
-    }
-}
-
 fn json(args: &Args, shown: &ShownParts<'_>) -> Result<String, Failure> {
     let modules = shown.files.iter().map(|code| Module {
         name: &code.name,
@@ -197,7 +186,7 @@ fn json(args: &Args, shown: &ShownParts<'_>) -> Result<String, Failure> {
             .map_or((None, None, None, None), |(a, b, c, d)| (Some(a), Some(b), Some(c), Some(d)));
         TracedKey { key: *key, value: *value, domain, place, function, what }
     };
-    let (exit, signal) = end(shown.run.ended.exit);
+    let (exit, signal) = exit_name(shown.run.ended.exit);
     let document = Document {
         version: JSON_VERSION,
         target: args.target.command[0].to_string_lossy().into_owned(),
@@ -208,12 +197,6 @@ fn json(args: &Args, shown: &ShownParts<'_>) -> Result<String, Failure> {
         dsf: shown.keys.iter().map(key).collect(),
     };
     to_json(&document)
-}
-
-pub(super) fn to_json(document: &impl Serialize) -> Result<String, Failure> {
-    let text = serde_json::to_string(document);
-    let failure = |error| Failure::new(format!("cannot write JSON: {error}"), "omit --json");
-    text.map(|text| text + "\n").map_err(failure)
 }
 
 #[cfg(test)]

@@ -30,7 +30,7 @@ const MOST_JOBS: u64 = 1024;
                   ffuzz-triage crashes -- ./target @@         any folder of files\n  \
                   ffuzz-triage -o out --sarif bugs.sarif      for code-scanning tools"
 )]
-pub(super) struct Args {
+pub(in crate::cmd) struct Args {
     /// Output folder of a campaign; triage/ is written there
     #[arg(short, value_name = "OUT")]
     pub(super) output: Option<PathBuf>,

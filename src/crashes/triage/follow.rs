@@ -67,7 +67,7 @@ pub fn follow(
 ) -> Result<(), TriageError> {
     let left = std::thread::scope(|scope| {
         let worker = scope.spawn(|| do_work(plan, work, scratch, callbacks.print));
-        let mut scan = FolderScan::new(sources, plan.reports_hangs(), callbacks.print);
+        let mut scan = FolderScan::new(sources, plan.tools.hangs, callbacks.print);
         let message = follow_folders(&mut scan, work, records, || worker.is_finished());
         let deadline = match message {
             CampaignMessage::Finish(patience) => Instant::now() + patience,

@@ -60,8 +60,7 @@ pub struct TriagePlan {
     target: TargetOptions,
     sanitizer: Option<TargetOptions>,
     mutators: CustomOptions,
-    tools: Arc<RerunTools>,
-    extension: Option<String>,
+    pub(super) tools: Arc<RerunTools>,
     server: Option<IniValues>,
 }
 
@@ -89,7 +88,7 @@ impl TriagePlan {
                 environment,
             ),
             names_file: target.file.is_some(),
-            extension: options.extension.clone(),
+            extension: options.extension,
         };
         Ok(Self {
             options: work,
@@ -97,7 +96,6 @@ impl TriagePlan {
             sanitizer,
             mutators: options.mutators,
             tools: Arc::new(tools),
-            extension: options.extension,
             server: options.server,
         })
     }
@@ -178,14 +176,10 @@ impl TriagePlan {
         Ok(if alone { 1 } else { wanted.min(files) }.max(1))
     }
 
-    pub(super) fn reports_hangs(&self) -> bool {
-        self.tools.hangs
-    }
-
     /// Input file of one of several targets.
     #[must_use]
     pub fn scratch(&self) -> Scratch {
-        Scratch::new("triage", self.extension.as_deref())
+        Scratch::new("triage", self.options.extension.as_deref())
     }
 
     fn load_mutators(&self) -> Result<Mutators, TriageError> {

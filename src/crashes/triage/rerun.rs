@@ -127,10 +127,7 @@ impl Rerun {
     /// The command line of a build.
     #[must_use]
     pub fn command(&self, build: Build) -> &[OsString] {
-        match (&self.sanitizer, build) {
-            (Some(sanitizer), Build::Sanitizer) => sanitizer.command(),
-            _ => self.target.command(),
-        }
+        self.fresh(build).command()
     }
 
     /// Name of the input in a command line.
@@ -157,10 +154,12 @@ impl Rerun {
     /// How a build receives these inputs.
     #[must_use]
     pub(super) fn replay(&self, build: Build) -> Replay {
-        match (&self.sanitizer, build) {
-            (Some(sanitizer), Build::Sanitizer) => sanitizer.replay(),
-            _ => self.target.replay(),
-        }
+        self.fresh(build).replay()
+    }
+
+    fn fresh(&self, build: Build) -> &Fresh {
+        let sanitizer = self.sanitizer.as_ref().filter(|_| build == Build::Sanitizer);
+        sanitizer.unwrap_or(&self.target)
     }
 
     /// Runs an input until it shows where it crashes, at most `runs` times; if the sanitizer build does not crash, runs

@@ -343,11 +343,7 @@ impl OutputDir {
 
     /// Stores an input of `--dsf-record`, next to the queue.
     pub fn save_recorded(&mut self, name: &str, data: &[u8]) -> Result<PathBuf, OutputError> {
-        let folder = self.instance.join("perf_inputs");
-        files::create_dir(&folder)?;
-        let path = folder.join(name);
-        replace_file(&self.instance, &path, data)?;
-        Ok(path)
+        self.save_beside("perf_inputs", name, data)
     }
 
     /// Stores one of the inputs before a crash next to it, as AFL++ does.
@@ -360,7 +356,12 @@ impl OutputDir {
     /// Stores an input before a crash that did not reproduce alone, in a separate folder: afl-fuzz does not remove a
     /// crash folder that contains foreign files.
     pub fn save_before(&mut self, name: &str, data: &[u8]) -> Result<PathBuf, OutputError> {
-        let folder = self.instance.join(names::BEFORE_CRASHES);
+        self.save_beside(names::BEFORE_CRASHES, name, data)
+    }
+
+    /// Stores an input in a folder that exists only once it has one.
+    fn save_beside(&self, folder: &str, name: &str, data: &[u8]) -> Result<PathBuf, OutputError> {
+        let folder = self.instance.join(folder);
         files::create_dir(&folder)?;
         let path = folder.join(name);
         replace_file(&self.instance, &path, data)?;

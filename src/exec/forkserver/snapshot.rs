@@ -80,7 +80,7 @@ const WHY_ALL: [&str; 10] = [
 ];
 
 /// State and statistics of the snapshot mode with this target.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Policy {
     runs: SnapshotRuns,
     checks: u64,
@@ -162,23 +162,7 @@ impl Proof {
 
 impl Policy {
     fn new(prologue: u32) -> Self {
-        Self {
-            runs: SnapshotRuns::default(),
-            checks: 0,
-            next_check: 0,
-            recent: (0, 0),
-            of_child: 0,
-            work: Duration::ZERO,
-            startup: Duration::ZERO,
-            timed: (0, 0),
-            prologue,
-            shortened: 0,
-            depends_on_time: false,
-            lost_beginnings: 0,
-            doubt: None,
-            left: false,
-            pause: Pause::default(),
-        }
+        Self { prologue, ..Self::default() }
     }
 
     /// Counts runs. `work` is measured by the child's clock, so waiting for a core does not count.

@@ -17,7 +17,6 @@ use ffuzz_crashes::triage::report::{TriageReport, TriagedBug};
 use ffuzz_disk::{archive, find, inputs};
 use ffuzz_event::{Event, Snapshot};
 use ffuzz_sys::file;
-use ffuzz_sys::stop::Stop;
 use ffuzz_sys::subprocess::{Subprocess, exit_in_words};
 
 /// Folders of a harness: crashes of its corpus, what is beside it, the campaign, the corpus for the next run.
@@ -155,11 +154,7 @@ impl Harness {
     }
 
     /// Runs the whole corpus on all cores, and keeps of it what the search needs. Returns a line about it.
-    pub(super) fn run_corpus(
-        &mut self,
-        settings: &CiSettings,
-        stop: &Stop,
-    ) -> Result<String, CiError> {
+    pub(super) fn run_corpus(&mut self, settings: &CiSettings) -> Result<String, CiError> {
         let corpus = self.folder.join(CORPUS);
         let sources = self.sources(settings)?;
         let mut count = 0;
@@ -167,7 +162,7 @@ impl Harness {
             count += inputs::list_below(folder).map_or(0, |files| files.len());
         }
         if count > 0 {
-            self.minimize(settings, &sources, &corpus, stop)?;
+            self.minimize(settings, &sources, &corpus)?;
         }
         let write = |source| CiError::Write { path: corpus.clone(), source };
         fs::create_dir_all(&corpus).map_err(write)?;
@@ -207,13 +202,7 @@ impl Harness {
     }
 
     /// `ffuzz cmin`. What crashes goes to a folder of its own. Without it, all inputs stay.
-    fn minimize(
-        &self,
-        settings: &CiSettings,
-        from: &[PathBuf],
-        to: &Path,
-        stop: &Stop,
-    ) -> Result<(), CiError> {
+    fn minimize(&self, settings: &CiSettings, from: &[PathBuf], to: &Path) -> Result<(), CiError> {
         let mut argv: Vec<OsString> = vec![settings.program.clone().into(), "cmin".into()];
         for folder in from {
             argv.extend(["-i".into(), folder.into()]);
@@ -228,9 +217,9 @@ impl Harness {
             argv.extend(["--save-coverage".into(), self.folder.join(COVERAGE).into()]);
         }
         argv.extend(["--".into(), self.program.clone().into()]);
-        let status = self.work(settings, &argv, stop)?;
+        let status = self.work(settings, &argv)?;
         let has_result = inputs::list(to).is_ok_and(|files| !files.is_empty());
-        if status == Some(0) || has_result || stop.asked() {
+        if status == Some(0) || has_result || settings.stop.asked() {
             return Ok(());
         }
         let crashes = inputs::list(&self.folder.join(CRASHING)).unwrap_or_default();
@@ -250,11 +239,7 @@ impl Harness {
     }
 
     /// Runs crash files that were not run yet, and reads the report. Returns a line about it, if there is something new.
-    pub(super) fn triage(
-        &mut self,
-        settings: &CiSettings,
-        stop: &Stop,
-    ) -> Result<Option<String>, CiError> {
+    pub(super) fn triage(&mut self, settings: &CiSettings) -> Result<Option<String>, CiError> {
         let places =
             [self.archived.join(CRASHES), self.folder.join(CRASHING), self.folder.join(OUT)];
         let has_files = |folder: &PathBuf| match folder.ends_with(OUT) {
@@ -262,7 +247,7 @@ impl Harness {
             false => inputs::list(folder).is_ok_and(|files| !files.is_empty()),
         };
         let folders: Vec<PathBuf> = places.into_iter().filter(has_files).collect();
-        if folders.is_empty() || stop.asked() {
+        if folders.is_empty() || settings.stop.asked() {
             return Ok(None);
         }
         let mut argv: Vec<OsString> = vec![settings.program.clone().into(), "triage".into()];
@@ -272,7 +257,7 @@ impl Harness {
         argv.extend(folders.into_iter().map(Into::into));
         argv.extend(["--".into(), self.program.clone().into()]);
         let before = self.bugs().count();
-        let status = self.work(settings, &argv, stop)?;
+        let status = self.work(settings, &argv)?;
         if let Some(report) = TriageReport::load(&self.folder.join(FOLDER)) {
             self.report = report;
         }
@@ -358,17 +343,13 @@ impl Harness {
 
     /// What the archive is to have of it, by the names there. A run that the user ends loses nothing: then inputs are not
     /// minimized, and crashes of the last archive stay, whether they were run or not.
-    pub(super) fn files(
-        &self,
-        settings: &CiSettings,
-        stop: &Stop,
-    ) -> Result<Vec<(String, PathBuf)>, CiError> {
+    pub(super) fn files(&self, settings: &CiSettings) -> Result<Vec<(String, PathBuf)>, CiError> {
         let next = self.folder.join(NEXT);
         let mut folders = vec![self.folder.join(CORPUS)];
         let queues = find::queues(&self.folder.join(OUT)).unwrap_or_default();
         folders.extend(queues);
-        self.minimize(settings, &folders, &next, stop)?;
-        let is_whole = !stop.asked();
+        self.minimize(settings, &folders, &next)?;
+        let is_whole = !settings.stop.asked();
         let inputs: Vec<PathBuf> = match is_whole {
             true => inputs::list(&next).unwrap_or_default(),
             false => {
@@ -401,18 +382,13 @@ impl Harness {
     }
 
     /// Runs a command of `ffuzz` to its end. Returns its raw wait status, None if the user ended it.
-    fn work(
-        &self,
-        settings: &CiSettings,
-        argv: &[OsString],
-        stop: &Stop,
-    ) -> Result<Option<i32>, CiError> {
+    fn work(&self, settings: &CiSettings, argv: &[OsString]) -> Result<Option<i32>, CiError> {
         let mut process = self.start(settings, argv, &self.folder.join(LOG))?;
         loop {
             if let Some(status) = process.try_wait() {
                 return Ok(Some(status));
             }
-            if stop.asked() {
+            if settings.stop.asked() {
                 process.signal(libc::SIGTERM);
                 process.wait(GRACE);
                 return Ok(None);

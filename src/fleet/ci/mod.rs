@@ -81,10 +81,12 @@ pub struct CiSettings {
     pub save: Option<PathBuf>,
     pub base: Option<String>,
     /// List of known bugs.
-    pub known: Option<PathBuf>,
+    pub known: PathBuf,
     /// Root of the repository.
     pub root: PathBuf,
     pub report_hangs: bool,
+    /// Asks the run to end early.
+    pub stop: Stop,
 }
 
 /// What came of a run.
@@ -166,13 +168,9 @@ impl CiResults {
 }
 
 /// Runs everything. `say` gets a line for each step.
-pub fn run(
-    settings: &CiSettings,
-    stop: &Stop,
-    say: &mut dyn FnMut(&str),
-) -> Result<CiResults, CiError> {
+pub fn run(settings: &CiSettings, say: &mut dyn FnMut(&str)) -> Result<CiResults, CiError> {
     prepare(&settings.folder)?;
-    let listed = settings.known.as_deref().map_or_else(|| Ok(BTreeSet::new()), known::read)?;
+    let listed = known::read(&settings.known)?;
     let unpacked = settings.folder.join("archive");
     let before = match &settings.archive {
         Some(archive) => archive::read(archive, &unpacked)?,
@@ -194,26 +192,26 @@ pub fn run(
         leave_out(&mut harnesses, &ChangeSet::since(base, &settings.root)?, base, &mut notes);
     }
     for harness in harnesses.iter_mut().filter(|harness| harness.is_active()) {
-        if stop.asked() {
+        if settings.stop.asked() {
             break;
         }
-        say(&harness.run_corpus(settings, stop)?);
-        if let Some(line) = harness.triage(settings, stop)? {
+        say(&harness.run_corpus(settings)?);
+        if let Some(line) = harness.triage(settings)? {
             say(&line);
         }
     }
-    fuzz(settings, stop, &mut harnesses, &mut notes, say)?;
+    fuzz(settings, &mut harnesses, &mut notes, say)?;
     for harness in harnesses.iter_mut().filter(|harness| harness.is_active()) {
-        if let Some(line) = harness.triage(settings, stop)? {
+        if let Some(line) = harness.triage(settings)? {
             say(&line);
         }
     }
-    if stop.asked() {
+    if settings.stop.asked() {
         notes.push("The run was interrupted.".into());
     }
     let results = CiResults { harnesses, notes, listed, before };
     if let Some(path) = &settings.save {
-        save(settings, &results, &unpacked, path, stop)?;
+        save(settings, &results, &unpacked, path)?;
     }
     Ok(results)
 }
@@ -252,7 +250,6 @@ fn leave_out(harnesses: &mut [Harness], change: &ChangeSet, base: &str, notes: &
 /// Shares the time in rounds.
 fn fuzz(
     settings: &CiSettings,
-    stop: &Stop,
     harnesses: &mut [Harness],
     notes: &mut Vec<String>,
     say: &mut dyn FnMut(&str),
@@ -267,11 +264,11 @@ fn fuzz(
             .iter_mut()
             .filter(|harness| harness.is_active() && !harness.yields.is_exhausted())
             .collect();
-        if playing.is_empty() && active > 0 && left > LOOK && !stop.asked() {
+        if playing.is_empty() && active > 0 && left > LOOK && !settings.stop.asked() {
             notes
                 .push(format!("Ended {} s early: nothing new was to be expected.", left.as_secs()));
         }
-        if playing.is_empty() || stop.asked() {
+        if playing.is_empty() || settings.stop.asked() {
             return Ok(());
         }
         let yields: Vec<_> = playing.iter().map(|harness| harness.yields).collect();
@@ -283,14 +280,13 @@ fn fuzz(
             turns.into_iter().zip(playing.drain(..)).filter(|(turn, _)| *turn > 0).collect();
         // Long turns begin first, so that all end at about the same time.
         waiting.sort_by_key(|(turn, _)| *turn);
-        run_round(settings, stop, waiting, slots, workers, end, say)?;
+        run_round(settings, waiting, slots, workers, end, say)?;
     }
 }
 
 /// Runs the turns of a round, `slots` at a time.
 fn run_round(
     settings: &CiSettings,
-    stop: &Stop,
     mut waiting: Vec<(u64, &mut Harness)>,
     slots: usize,
     workers: usize,
@@ -299,14 +295,14 @@ fn run_round(
 ) -> Result<(), CiError> {
     let mut running: Vec<(Turn, &mut Harness)> = Vec::new();
     while !waiting.is_empty() || !running.is_empty() {
-        while running.len() < slots && !stop.asked() {
+        while running.len() < slots && !settings.stop.asked() {
             let Some((seconds, harness)) = waiting.pop() else { break };
             let left = end.saturating_duration_since(Instant::now()).as_secs();
             if let Some(turn) = harness.begin_turn(settings, seconds.min(left), workers)? {
                 running.push((turn, harness));
             }
         }
-        if stop.asked() {
+        if settings.stop.asked() {
             waiting.clear();
             running.iter_mut().for_each(|(turn, _)| turn.ask());
         }
@@ -332,19 +328,18 @@ fn save(
     results: &CiResults,
     unpacked: &Path,
     path: &Path,
-    stop: &Stop,
 ) -> Result<(), CiError> {
     let mut state = ArchiveState::default();
     let mut files = Vec::new();
     for harness in &results.harnesses {
         let (name, before) = (&harness.name, results.before.harnesses.get(&harness.name));
         if harness.is_active() && harness.has_corpus() {
-            files.extend(harness.files(settings, stop)?);
+            files.extend(harness.files(settings)?);
             let bugs = harness.report.bugs.iter();
             let mut bugs: BTreeSet<String> =
                 bugs.flat_map(|bug| harness.names(bug).cloned()).collect();
             let mut edges = harness.edges;
-            if let Some(before) = before.filter(|_| stop.asked()) {
+            if let Some(before) = before.filter(|_| settings.stop.asked()) {
                 bugs.extend(before.bugs.iter().cloned());
                 edges = edges.max(before.edges);
             }

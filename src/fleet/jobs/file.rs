@@ -4,6 +4,7 @@
 use std::collections::HashMap;
 use std::ffi::OsString;
 use std::fmt;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -110,13 +111,6 @@ struct JobTable {
     options: Vec<Spanned<String>>,
 }
 
-/// A problem and its remedy.
-type TableProblem = (String, String);
-
-fn refusal<T>(problem: impl Into<String>, remedy: impl Into<String>) -> Result<T, TableProblem> {
-    Err((problem.into(), remedy.into()))
-}
-
 struct Place<'a> {
     path: &'a Path,
     text: &'a str,
@@ -125,19 +119,22 @@ struct Place<'a> {
 }
 
 impl Place<'_> {
-    fn mistake(&self, at: usize, refusal: TableProblem) -> Mistake {
+    fn mistake(&self, at: usize, problem: impl Into<String>, remedy: &str) -> Mistake {
         let before = self.text.get(..at.min(self.text.len())).unwrap_or_default();
         let line = 1 + before.matches('\n').count();
         let column = 1 + before.rsplit('\n').next().unwrap_or_default().chars().count();
-        Mistake { path: self.path.to_owned(), line, column, problem: refusal.0, remedy: refusal.1 }
+        let (path, problem, remedy) = (self.path.to_owned(), problem.into(), remedy.to_owned());
+        Mistake { path, line, column, problem, remedy }
     }
 
-    fn check<T>(
+    /// Refuses a value of the file.
+    fn refuse<T>(
         &self,
-        at: &std::ops::Range<usize>,
-        result: Result<T, TableProblem>,
+        at: Range<usize>,
+        problem: impl Into<String>,
+        remedy: &str,
     ) -> Result<T, Mistake> {
-        result.map_err(|refusal| self.mistake(at.start, refusal))
+        Err(self.mistake(at.start, problem, remedy))
     }
 
     fn absolute(&self, path: &str) -> PathBuf {
@@ -154,9 +151,9 @@ impl JobFile {
         let folder = absolute.parent().unwrap_or(Path::new("/")).to_owned();
         let place = Place { path, text, folder };
         let tables: Tables = toml::from_str(text).map_err(|error| {
-            let problem = error.message().replace('\n', " ");
-            let remedy = "docs/jobs.md has all keys, and an example".to_owned();
-            place.mistake(error.span().map_or(0, |span| span.start), (problem, remedy))
+            let (at, problem) = (error.span().unwrap_or_default(), error.message());
+            let remedy = "docs/jobs.md has all keys, and an example";
+            place.mistake(at.start, problem.replace('\n', " "), remedy)
         })?;
         TableReader { place, tables: &tables, refused }.read()
     }
@@ -175,18 +172,13 @@ impl TableReader<'_> {
         names(tables.target.iter().map(|target| &target.name).collect())?;
         names(tables.mutators.iter().map(|mutators| &mutators.name).collect())?;
         if tables.job.is_empty() {
-            let refusal =
-                ("it has no job".to_owned(), "begin one with [[job]]: docs/jobs.md".to_owned());
-            return Err(place.mistake(0, refusal));
+            return place.refuse(0..0, "it has no job", "begin one with [[job]]: docs/jobs.md");
         }
-        if let Some(at_once) = &tables.at_once {
-            let good = (1..=1024).contains(at_once.get_ref());
-            let result = if good {
-                Ok(())
-            } else {
-                refusal("at_once is not 1 to 1024", "leave it out for one job per core")
-            };
-            place.check(&at_once.span(), result)?;
+        if let Some(at_once) = &tables.at_once
+            && !(1..=1024).contains(at_once.get_ref())
+        {
+            let remedy = "leave it out for one job per core";
+            return place.refuse(at_once.span(), "at_once is not 1 to 1024", remedy);
         }
         let rounds = self.rounds()?;
         let mut jobs = Vec::new();
@@ -196,8 +188,8 @@ impl TableReader<'_> {
                 if jobs.len() > MOST_JOBS {
                     let problem =
                         format!("these are more than {MOST_JOBS} jobs in round {}", round + 1);
-                    let refusal = (problem, "divide the list into several files".to_owned());
-                    return Err(place.mistake(table.span().start, refusal));
+                    let remedy = "divide the list into several files";
+                    return place.refuse(table.span(), problem, remedy);
                 }
             }
         }
@@ -208,13 +200,11 @@ impl TableReader<'_> {
 
     fn rounds(&self) -> Result<u32, Mistake> {
         let Some(rounds) = &self.tables.rounds else { return Ok(1) };
-        let good = (1..=MOST_ROUNDS).contains(rounds.get_ref());
-        let result = if good {
-            Ok(*rounds.get_ref())
-        } else {
-            refusal(format!("rounds is not 1 to {MOST_ROUNDS}"), "leave it out for one round")
-        };
-        self.place.check(&rounds.span(), result)
+        if (1..=MOST_ROUNDS).contains(rounds.get_ref()) {
+            return Ok(*rounds.get_ref());
+        }
+        let problem = format!("rounds is not 1 to {MOST_ROUNDS}");
+        self.place.refuse(rounds.span(), problem, "leave it out for one round")
     }
 
     /// Names become names of folders.
@@ -226,34 +216,31 @@ impl TableReader<'_> {
                 && text.len() <= 64
                 && *text == plain(text)
                 && !text.starts_with('.');
-            let result = match (is_good, known.insert(text)) {
-                (true, true) => Ok(()),
-                (false, _) => refusal(
-                    format!("the name {text:?} cannot be that of a folder"),
-                    "use letters, digits, '-', '_' and '.', at most 64",
-                ),
-                (true, false) => {
-                    refusal(format!("the name {text:?} is given twice"), "choose another")
-                }
-            };
-            self.place.check(&name.span(), result)?;
+            if !is_good {
+                let problem = format!("the name {text:?} cannot be that of a folder");
+                let remedy = "use letters, digits, '-', '_' and '.', at most 64";
+                return self.place.refuse(name.span(), problem, remedy);
+            }
+            if !known.insert(text) {
+                let problem = format!("the name {text:?} is given twice");
+                return self.place.refuse(name.span(), problem, "choose another");
+            }
         }
         Ok(())
     }
 
     /// The jobs of one table: all its targets with all its mutators and all its seeds.
     fn add(&self, table: &Spanned<JobTable>, jobs: &mut Vec<Job>) -> Result<(), Mistake> {
-        let Self { place, tables, .. } = self;
+        let tables = self.tables;
         let job = table.get_ref();
-        let limits = place.check(&table.span(), limits(job))?;
+        let limits = self.limits(table)?;
         let targets =
             self.chosen(&job.targets, &tables.target, |target| target.name.get_ref(), "target")?;
         let chains =
             self.chosen(&job.mutators, &tables.mutators, |chain| chain.name.get_ref(), "mutators")?;
         if targets.is_empty() {
-            let refusal =
-                ("there is no target".to_owned(), "describe one with [[target]]".to_owned());
-            return Err(place.mistake(table.span().start, refusal));
+            let remedy = "describe one with [[target]]";
+            return self.place.refuse(table.span(), "there is no target", remedy);
         }
         let seeds = self.seeds(job)?;
         // An empty list: the built-in stages alone.
@@ -284,22 +271,22 @@ impl TableReader<'_> {
         let only = chain.and_then(|chain| chain.only.as_ref()).is_some_and(|only| *only.get_ref());
         if let Some(chain) = chain {
             let modules = chain.chain.get_ref();
-            let result = match (modules.len(), only) {
-                (0, _) => refusal(
-                    "the chain is empty",
-                    "name a module: chain = [{ module = \"bit_flip\" }]",
-                ),
-                (2.., true) => {
-                    refusal("only = true with several modules", "name one, or leave out only")
+            let refuse = |problem, remedy| self.place.refuse(chain.chain.span(), problem, remedy);
+            match (modules.len(), only) {
+                (0, _) => {
+                    let remedy = "name a module: chain = [{ module = \"bit_flip\" }]";
+                    return refuse("the chain is empty", remedy);
                 }
-                _ => Ok(()),
-            };
-            self.place.check(&chain.chain.span(), result)?;
+                (2.., true) => {
+                    let remedy = "name one, or leave out only";
+                    return refuse("only = true with several modules", remedy);
+                }
+                _ => {}
+            }
             if only && path.is_dir() {
                 let problem =
                     format!("only = true takes one seed, and {} is a folder", path.display());
-                let refusal = (problem, "name its files".to_owned());
-                return Err(self.place.mistake(table.seeds.span().start, refusal));
+                return self.place.refuse(table.seeds.span(), problem, "name its files");
             }
             options.extend(self.mutator_options(modules));
         }
@@ -356,59 +343,51 @@ impl TableReader<'_> {
             .iter()
             .any(|word| env::placeholder_in(word.as_ref()).is_some());
         let Some(delivery) = &target.delivery else { return Ok(words) };
-        let delivered = self.delivery(delivery.get_ref(), names_file);
-        words.extend(self.place.check(&delivery.span(), delivered)?);
+        words.extend(self.delivery(delivery, names_file)?);
         Ok(words)
     }
 
     /// The options for this value of `delivery`. `names_file`: the command has `@@`.
-    fn delivery(&self, text: &str, names_file: bool) -> Result<Vec<OsString>, TableProblem> {
-        match (text, names_file) {
+    fn delivery(
+        &self,
+        value: &Spanned<String>,
+        names_file: bool,
+    ) -> Result<Vec<OsString>, Mistake> {
+        let text = value.get_ref();
+        let refuse = |problem: String, remedy| self.place.refuse(value.span(), problem, remedy);
+        let twice = |what: &str| {
+            refuse(format!("delivery {what}, and the command has @@"), "leave out one of them")
+        };
+        match (text.as_str(), names_file) {
             ("stdin", false) | ("argument", true) => return Ok(Vec::new()),
-            ("stdin", true) => {
-                return refusal(
-                    "delivery is \"stdin\", and the command has @@",
-                    "leave out one of them",
-                );
-            }
+            ("stdin", true) => return twice("is \"stdin\""),
             ("argument", false) => {
-                return refusal(
-                    "delivery is \"argument\", and the command has no @@",
-                    "write @@ where the file's name belongs",
-                );
+                let problem = "delivery is \"argument\", and the command has no @@";
+                return refuse(problem.into(), "write @@ where the file's name belongs");
             }
             _ => {}
         }
         if let Some(path) = text.strip_prefix("file:").filter(|path| !path.is_empty()) {
             return match names_file {
-                true => {
-                    refusal("delivery by a file, and the command has @@", "leave out one of them")
-                }
+                true => twice("by a file"),
                 false => Ok(vec!["-f".into(), self.place.absolute(path).into()]),
             };
         }
         match text.parse::<NetOptions>() {
-            Ok(_) if names_file => refusal(
-                format!("delivery over the socket {text:?}, and the command has @@"),
-                "leave out one of them",
-            ),
+            Ok(_) if names_file => twice(&format!("over the socket {text:?}")),
             Ok(_) => Ok(vec!["--net".into(), text.into()]),
-            Err(NetError::Form(_)) => refusal(format!("{text:?} is no delivery"), DELIVERIES),
-            Err(error) => refusal(format!("{text:?} is no delivery: {error}"), DELIVERIES),
+            Err(NetError::Form(_)) => refuse(format!("{text:?} is no delivery"), DELIVERIES),
+            Err(error) => refuse(format!("{text:?} is no delivery: {error}"), DELIVERIES),
         }
     }
 
     /// A program with a slash is relative to the file.
     fn command(&self, target: &Target) -> Result<Vec<OsString>, Mistake> {
         let words = target.command.get_ref();
-        let result = match words.first() {
-            Some(program) if !program.is_empty() => Ok(program),
-            _ => refusal(
-                "the command is empty",
-                "write the program and its arguments: [\"./target\", \"@@\"]",
-            ),
+        let Some(program) = words.first().filter(|program| !program.is_empty()) else {
+            let remedy = "write the program and its arguments: [\"./target\", \"@@\"]";
+            return self.place.refuse(target.command.span(), "the command is empty", remedy);
         };
-        let program = self.place.check(&target.command.span(), result)?;
         let program = if program.contains('/') {
             self.place.absolute(program).into()
         } else {
@@ -424,14 +403,11 @@ impl TableReader<'_> {
             let name = text.split('=').next().unwrap_or_default();
             let letter = text.get(..2).filter(|_| !text.starts_with("--"));
             let own = self.refused.iter().find(|own| **own == name || Some(**own) == letter);
-            let result = match own {
-                Some(own) => refusal(
-                    format!("{own} is not an option for jobs"),
-                    "jobs have keys for it, or give it themselves: docs/jobs.md",
-                ),
-                None => Ok(()),
-            };
-            self.place.check(&word.span(), result)?;
+            if let Some(own) = own {
+                let remedy = "jobs have keys for it, or give it themselves: docs/jobs.md";
+                let problem = format!("{own} is not an option for jobs");
+                return self.place.refuse(word.span(), problem, remedy);
+            }
         }
         Ok(words.iter().map(|word| word.get_ref().into()).collect())
     }
@@ -448,37 +424,55 @@ impl TableReader<'_> {
         let find = |name: &Spanned<String>| {
             let found = all.iter().find(|one| name_of(one) == name.get_ref());
             let known = || all.iter().map(&name_of).cloned().collect::<Vec<_>>().join(", ");
-            let result = found.ok_or_else(|| {
+            found.ok_or_else(|| {
                 let problem = format!("there is no {what} {:?}", name.get_ref());
-                (problem, format!("the file has: {}", known()))
-            });
-            self.place.check(&name.span(), result)
+                self.place.mistake(
+                    name.span().start,
+                    problem,
+                    &format!("the file has: {}", known()),
+                )
+            })
         };
         names.iter().map(find).collect()
+    }
+
+    fn limits(&self, table: &Spanned<JobTable>) -> Result<JobLimits, Mistake> {
+        let JobTable { execs, seconds, stall_seconds, .. } = table.get_ref();
+        let refuse = |problem, remedy| self.place.refuse(table.span(), problem, remedy);
+        if execs.is_none() && seconds.is_none() {
+            return refuse("the job has no limit", "give it execs, seconds, or both");
+        }
+        if [execs, seconds, stall_seconds].contains(&&Some(0)) {
+            return refuse("a limit of 0", "limits are at least 1");
+        }
+        let stall = Duration::from_secs(stall_seconds.unwrap_or(STALL));
+        Ok(JobLimits { execs: *execs, seconds: *seconds, stall })
     }
 
     /// Each with a name that no other seed of the job has.
     fn seeds(&self, job: &JobTable) -> Result<Vec<(String, PathBuf)>, Mistake> {
         let mut seeds: Vec<(String, PathBuf)> = Vec::new();
         if job.seeds.get_ref().is_empty() {
-            let refusal = ("there is no seed".to_owned(), "name files or folders".to_owned());
-            return Err(self.place.mistake(job.seeds.span().start, refusal));
+            return self.place.refuse(
+                job.seeds.span(),
+                "there is no seed",
+                "name files or folders",
+            );
         }
         for seed in job.seeds.get_ref() {
             let path = self.place.absolute(seed.get_ref());
-            let result = match path.metadata() {
-                Ok(data) if data.is_dir() => Ok(()),
-                Ok(data) if data.is_file() && data.len() > 0 => Ok(()),
-                Ok(_) => refusal(
-                    format!("the seed {:?} is no file with content", seed.get_ref()),
-                    "name files or folders",
-                ),
-                Err(error) => refusal(
-                    format!("cannot read the seed {:?}: {error}", seed.get_ref()),
-                    "paths are relative to the job file",
-                ),
-            };
-            self.place.check(&seed.span(), result)?;
+            let refuse = |problem: String, remedy| self.place.refuse(seed.span(), problem, remedy);
+            match path.metadata() {
+                Ok(data) if data.is_dir() || data.is_file() && data.len() > 0 => {}
+                Ok(_) => {
+                    let problem = format!("the seed {:?} is no file with content", seed.get_ref());
+                    return refuse(problem, "name files or folders");
+                }
+                Err(error) => {
+                    let problem = format!("cannot read the seed {:?}: {error}", seed.get_ref());
+                    return refuse(problem, "paths are relative to the job file");
+                }
+            }
             let name = plain(&path.file_name().unwrap_or_default().to_string_lossy());
             let name =
                 if name.is_empty() || name.starts_with('.') { format!("seed{name}") } else { name };
@@ -496,18 +490,6 @@ impl TableReader<'_> {
 fn plain(text: &str) -> String {
     let good = |letter: char| letter.is_ascii_alphanumeric() || "-_.".contains(letter);
     text.chars().map(|letter| if good(letter) { letter } else { '_' }).take(64).collect()
-}
-
-fn limits(job: &JobTable) -> Result<JobLimits, TableProblem> {
-    let JobTable { execs, seconds, .. } = job;
-    if execs.is_none() && seconds.is_none() {
-        return refusal("the job has no limit", "give it execs, seconds, or both");
-    }
-    if *execs == Some(0) || *seconds == Some(0) || job.stall_seconds == Some(0) {
-        return refusal("a limit of 0", "limits are at least 1");
-    }
-    let stall = Duration::from_secs(job.stall_seconds.unwrap_or(STALL));
-    Ok(JobLimits { execs: *execs, seconds: *seconds, stall })
 }
 
 /// Jobs of one place are rounds.

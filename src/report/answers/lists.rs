@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use super::tools::ToolArgs;
 use super::{Analyst, QueueAnalysis, USUAL, part};
 use crate::assemble;
-use crate::data::{Function, LineRun, Reach, Reason, Report, SourceFile, Stacks, Totals};
+use crate::data::{Function, LineRun, Reach, Reason, Report, SourceFile, Stacks};
 use crate::survey::StuckPlace;
 use crate::texts;
 
@@ -52,28 +52,16 @@ impl Analyst {
                 .filter(|find| find.name.new_edge && find.name.time.is_some_and(|at| at >= start))
                 .count()
         };
-        let Totals {
-            runs,
-            edges,
-            lines,
-            functions,
-            bugs,
-            crashes,
-            hangs,
-            stuck,
-            last_edge,
-            chance,
-            ..
-        } = report.totals;
+        let totals = report.totals;
         Ok(json!({
             "verdict": report.verdict,
             "running": campaign.is_running(),
-            "runs": runs, "seconds": seconds, "runs_per_second": runs.checked_div(seconds),
-            "edges": edges, "lines": lines, "functions": functions,
-            "bugs": bugs, "crashes": crashes, "hangs": hangs,
-            "inputs": report.corpus.files, "stuck": stuck,
+            "runs": totals.runs, "seconds": seconds, "runs_per_second": totals.runs.checked_div(seconds),
+            "edges": totals.edges, "lines": totals.lines, "functions": totals.functions,
+            "bugs": totals.bugs, "crashes": totals.crashes, "hangs": totals.hangs,
+            "inputs": report.corpus.files, "stuck": totals.stuck,
             "new_edge_inputs": {"last_minute": since(60), "last_ten_minutes": since(600)},
-            "seconds_since_last_edge": last_edge, "chance_of_an_edge_in_a_million_runs": chance,
+            "seconds_since_last_edge": totals.last_edge, "chance_of_an_edge_in_a_million_runs": totals.chance,
             "target": report.campaigns[0].target, "fuzzer": report.campaigns[0].fuzzer,
             "warnings": report.warnings.iter().map(|it| &it.text).collect::<Vec<_>>(),
             "next": next,
@@ -98,13 +86,7 @@ impl Analyst {
         let session = self.session()?;
         let one = session.place(id)?;
         let counters: Vec<u32> = one.counter.into_iter().collect();
-        let inputs = session.survey.inputs_hitting(
-            &mut session.target,
-            &counters,
-            EXPLAINED_BY,
-            SEARCH_TIME,
-        );
-        let inputs = inputs.map_err(|error| error.to_string())?;
+        let inputs = session.inputs_hitting(&counters, EXPLAINED_BY, SEARCH_TIME)?;
         let mut seen = Vec::new();
         for number in inputs.iter().copied().chain(one.input) {
             let Some(find) = session.finds.get(number) else { continue };
@@ -114,7 +96,7 @@ impl Analyst {
                 json!({"input": session.name(number), "size": bytes.len(), "operands": operands}),
             );
         }
-        let behind = one.fork.map(|fork| session.survey.frontier().counters_behind(&fork));
+        let behind = one.fork.map(|fork| session.survey.frontier.counters_behind(&fork));
         let behind = behind.unwrap_or_default();
         let mut answer = summary(&one, session);
         answer["source"] = json!(texts::around(&one.place.file, one.place.line, AROUND));
@@ -217,7 +199,7 @@ impl Analyst {
         let finds: Vec<_> = session.finds.iter().collect();
         let campaigns = std::slice::from_ref(&campaign);
         assemble::domains(&mut report, &session.survey, &session.target, campaigns, &finds);
-        let limit = usize::try_from(given.number("limit").unwrap_or(USUAL)).unwrap_or(usize::MAX);
+        let limit = given.size("limit").unwrap_or(USUAL);
         for domain in &mut report.domains {
             domain.keys.truncate(limit);
         }
@@ -236,7 +218,7 @@ impl QueueAnalysis {
         if source.lines == 0 {
             next.push("build the target with ffuzz-cc, or with -g: no line of it is known".into());
         }
-        report.totals.stuck = self.survey.frontier().forks().len() as u64;
+        report.totals.stuck = self.survey.frontier.forks().len() as u64;
         report.verdict = assemble::verdict(report);
         let unentered = self.survey.never_entered(self.target.info());
         let all: u32 = unentered.iter().map(|it| it.counters).sum();
@@ -306,8 +288,7 @@ fn summary(one: &StuckPlace, session: &QueueAnalysis) -> Value {
 fn listing(file: &SourceFile, given: ToolArgs<'_>) -> Value {
     let first =
         u32::try_from(given.number("after").unwrap_or(0)).unwrap_or(u32::MAX).saturating_add(1);
-    let most =
-        usize::try_from(given.number("limit").unwrap_or(MOST_LINES as u64)).unwrap_or(MOST_LINES);
+    let most = given.size("limit").unwrap_or(MOST_LINES);
     let texts = texts::lines(&file.path, first, most.min(MOST_LINES));
     let run_of = |line: u32| file.lines.iter().find(|run| (run.first..=run.last).contains(&line));
     let state = |run: &LineRun| match run.state {

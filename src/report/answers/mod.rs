@@ -16,6 +16,7 @@ use serde::Serialize;
 use serde_json::{Map, Value, json};
 
 use ffuzz_disk::find;
+use ffuzz_engine::executor::ExitKind;
 use ffuzz_exec::Hooked;
 
 use crate::assemble;
@@ -28,7 +29,7 @@ use tools::{Tool, ToolArgs};
 const MOST_BYTES: usize = 13_000;
 const LARGEST: usize = 16_000;
 /// Default number of list entries.
-const USUAL: u64 = 20;
+const USUAL: usize = 20;
 /// Maximum time for logging the comparisons of new inputs, per question.
 const LOG_TIME: Duration = Duration::from_secs(10);
 /// Default duration of a preference in seconds.
@@ -238,6 +239,23 @@ impl QueueAnalysis {
     }
 
     /// File name of an input.
+    /// The smallest inputs that hit one of these counters.
+    fn inputs_hitting(
+        &mut self,
+        counters: &[u32],
+        most: usize,
+        time: Duration,
+    ) -> Result<Vec<usize>, String> {
+        let found = self.survey.inputs_hitting(&mut self.target, counters, most, time);
+        found.map_err(|error| error.to_string())
+    }
+
+    /// Runs an input: how it ends, and the edges that it reaches.
+    fn observe(&mut self, bytes: &[u8]) -> Result<(ExitKind, Vec<u8>), String> {
+        let run = self.target.observe(bytes).map_err(|error| error.to_string())?;
+        Ok((run.exit, run.edges.to_vec()))
+    }
+
     fn name(&self, number: usize) -> Option<String> {
         let name = self.finds.get(number)?.path.file_name()?;
         Some(name.to_string_lossy().into_owned())
@@ -260,8 +278,8 @@ impl QueueAnalysis {
 
 /// Part of a list: as many entries after `after` as fit, and the position of the rest.
 fn part<T: Serialize>(all: impl Iterator<Item = T>, given: ToolArgs<'_>) -> Value {
-    let after = usize::try_from(given.number("after").unwrap_or(0)).unwrap_or(usize::MAX);
-    let limit = usize::try_from(given.number("limit").unwrap_or(USUAL)).unwrap_or(usize::MAX);
+    let after = given.size("after").unwrap_or(0);
+    let limit = given.size("limit").unwrap_or(USUAL);
     let mut all = all.skip(after).peekable();
     let (mut entries, mut size) = (Vec::new(), 0);
     while entries.len() < limit {

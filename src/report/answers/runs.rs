@@ -41,10 +41,8 @@ impl Analyst {
             (given.text("file").unwrap_or_default(), given.number("line").unwrap_or(0));
         let session = self.session()?;
         let counters = session.counters_of(file, line)?;
-        let limit = usize::try_from(given.number("limit").unwrap_or(USUAL)).unwrap_or(usize::MAX);
-        let found =
-            session.survey.inputs_hitting(&mut session.target, &counters, limit, SEARCH_TIME);
-        let found = found.map_err(|error| error.to_string())?;
+        let limit = given.size("limit").unwrap_or(USUAL);
+        let found = session.inputs_hitting(&counters, limit, SEARCH_TIME)?;
         let entries = found.into_iter().filter_map(|number| {
             Some(json!({"input": session.name(number)?, "size": session.finds.get(number)?.size}))
         });
@@ -56,15 +54,14 @@ impl Analyst {
         let session = self.session()?;
         let number = session.finds.iter().position(|find| find.path == path);
         let number = number.ok_or_else(|| format!("{} is not in the queue", path.display()))?;
-        let facts = session.survey.counters().iter().enumerate();
+        let facts = session.survey.counters.iter().enumerate();
         let first = facts.filter(|(_, facts)| facts.first == Some(number));
         let new: Vec<u32> = first.map(|(counter, _)| counter as u32).collect();
         let find = &session.finds[number];
         let name = &find.name;
-        let aggregates = session.survey.aggregates();
-        let owned = aggregates
-            .changed()
-            .filter(|(key, _)| session.survey.owners().of(*key) == Some(number));
+        let aggregates = &session.survey.aggregates;
+        let owned =
+            aggregates.changed().filter(|(key, _)| session.survey.owners.of(*key) == Some(number));
         let owned: Vec<_> = owned.take(MOST_PLACES).collect();
         Ok(json!({
             "input": session.name(number), "path": path, "size": find.size,
@@ -76,14 +73,10 @@ impl Analyst {
     }
 
     pub(super) fn run_input(&mut self, given: ToolArgs<'_>) -> Result<Value, String> {
-        let bytes = match given.bytes()? {
-            Some(bytes) => bytes,
-            None => self.bytes_of(given.text("path").unwrap_or_default())?,
-        };
+        let bytes = self.given_bytes(given)?;
         let session = self.session()?;
         let watch = given.text("watch").map(|watch| session.watch(watch)).transpose()?;
-        let run = session.target.observe(&bytes).map_err(|error| error.to_string())?;
-        let (exit, edges) = (run.exit, run.edges.to_vec());
+        let (exit, edges) = session.observe(&bytes)?;
         let new = session.survey.new_counters(&edges);
         let mut answer = json!({
             "outcome": outcome(exit), "size": bytes.len(), "edges": coverage::count(&edges),
@@ -110,13 +103,7 @@ impl Analyst {
             }
             _ => return Err("give a function or a line".into()),
         };
-        let found = session.survey.inputs_hitting(
-            &mut session.target,
-            &counters,
-            MOST_PREFERRED,
-            SEARCH_TIME,
-        );
-        let found = found.map_err(|error| error.to_string())?;
+        let found = session.inputs_hitting(&counters, MOST_PREFERRED, SEARCH_TIME)?;
         let paths = found.into_iter().filter_map(|number| session.finds.get(number));
         let paths: Vec<PathBuf> = paths.map(|find| find.path.clone()).collect();
         match paths.is_empty() {
@@ -126,16 +113,12 @@ impl Analyst {
     }
 
     pub(super) fn minimize(&mut self, given: ToolArgs<'_>) -> Result<Value, String> {
-        let mut best = match given.bytes()? {
-            Some(bytes) => bytes,
-            None => self.bytes_of(given.text("path").unwrap_or_default())?,
-        };
+        let mut best = self.given_bytes(given)?;
         let before = best.len();
         let session = self.session()?;
         let watch = given.text("watch").map(|watch| session.watch(watch)).transpose()?;
         let mut shown = |bytes: &[u8]| -> Result<(ExitKind, usize), String> {
-            let run = session.target.observe(bytes).map_err(|error| error.to_string())?;
-            let (exit, edges) = (run.exit, run.edges.to_vec());
+            let (exit, edges) = session.observe(bytes)?;
             let far = watch.as_ref().map_or(0, |watch| session.far(watch, &edges));
             Ok((exit, far))
         };
@@ -172,8 +155,7 @@ impl Analyst {
         let (a, b) = (a?, b?);
         let session = self.session()?;
         let mut seen = |bytes: &[u8]| -> Result<_, String> {
-            let run = session.target.observe(bytes).map_err(|error| error.to_string())?;
-            let (exit, edges) = (run.exit, run.edges.to_vec());
+            let (exit, edges) = session.observe(bytes)?;
             Ok((outcome(exit), coverage::count(&edges), session.survey.lines_of_run(&edges)))
         };
         let ((ends_a, edges_a, lines_a), (ends_b, edges_b, lines_b)) = (seen(&a)?, seen(&b)?);
@@ -189,6 +171,12 @@ impl Analyst {
             "b": {"outcome": ends_b, "edges": edges_b, "only_lines": only(&lines_b, &lines_a)},
             "lines_of_both": lines_a.intersection(&lines_b).count(),
         }))
+    }
+
+    /// The input that is given itself or by its path.
+    fn given_bytes(&self, given: ToolArgs<'_>) -> Result<Vec<u8>, String> {
+        let by_path = || self.bytes_of(given.text("path").unwrap_or_default());
+        given.bytes()?.map_or_else(by_path, Ok)
     }
 
     fn bytes_of(&self, name: &str) -> Result<Vec<u8>, String> {
@@ -240,7 +228,7 @@ impl QueueAnalysis {
         match watch {
             Aim::Line { counters, .. } => usize::from(counters.iter().any(is_hit)),
             Aim::Place(one) => {
-                let behind = one.fork.map(|fork| self.survey.frontier().counters_behind(&fork));
+                let behind = one.fork.map(|fork| self.survey.frontier.counters_behind(&fork));
                 match behind.unwrap_or_default().iter().any(is_hit) {
                     true => 2,
                     false => usize::from(one.counter.as_ref().is_some_and(is_hit)),

@@ -48,152 +48,138 @@ const DATA: Parameter = may("data", ArgKind::Text, "the input in base64");
 const TEXT: Parameter = may("text", ArgKind::Text, "the input as text");
 const PATH: Parameter = may("path", ArgKind::Text, "the input's file, or its name in the queue");
 
+const fn question(
+    name: &'static str,
+    description: &'static str,
+    parameters: &'static [Parameter],
+) -> Tool {
+    Tool { name, description, writes: false, parameters }
+}
+
+const fn order(
+    name: &'static str,
+    description: &'static str,
+    parameters: &'static [Parameter],
+) -> Tool {
+    Tool { writes: true, ..question(name, description, parameters) }
+}
+
 /// All tools.
 pub const TOOLS: &[Tool] = &[
-    Tool {
-        name: "status",
-        description: "How the campaign fares: coverage, runs, bugs, growth of the last minutes, warnings, and what may be \
-                      done next.",
-        writes: false,
-        parameters: &[],
-    },
-    Tool {
-        name: "stuck",
-        description: "Places in the source that inputs reach and from which none goes on in some way, those first behind \
-                      which most code lies: the comparison that decides, its operands where they were closest, the bytes \
-                      of the closest input that move them.",
-        writes: false,
-        parameters: &[
+    question(
+        "status",
+        "How the campaign fares: coverage, runs, bugs, growth of the last minutes, warnings, and what may be \
+         done next.",
+        &[],
+    ),
+    question(
+        "stuck",
+        "Places in the source that inputs reach and from which none goes on in some way, those first behind \
+         which most code lies: the comparison that decides, its operands where they were closest, the bytes \
+         of the closest input that move them.",
+        &[
             LIMIT,
             AFTER,
             may("file", ArgKind::Text, "only of the file whose path ends so"),
             may("function", ArgKind::Text, "only of functions whose name contains this"),
             may("min_behind", ArgKind::Number, "only with as many edges behind"),
         ],
-    },
-    Tool {
-        name: "explain_stuck",
-        description: "One place of `stuck` in detail: source around it, operands of several inputs, the inputs.",
-        writes: false,
-        parameters: &[must("place", ArgKind::Text, "id of the place")],
-    },
-    Tool {
-        name: "coverage",
-        description: "Which files, functions and lines are reached. Without arguments a list of files; with `file` its \
-                      functions and unreached lines; with `lines` the source with the number of inputs of each line.",
-        writes: false,
-        parameters: &[
+    ),
+    question(
+        "explain_stuck",
+        "One place of `stuck` in detail: source around it, operands of several inputs, the inputs.",
+        &[must("place", ArgKind::Text, "id of the place")],
+    ),
+    question(
+        "coverage",
+        "Which files, functions and lines are reached. Without arguments a list of files; with `file` its \
+         functions and unreached lines; with `lines` the source with the number of inputs of each line.",
+        &[
             may("file", ArgKind::Text, "the file whose path ends so"),
             may("function", ArgKind::Text, "only functions whose name contains this"),
             may("lines", ArgKind::Flag, "the source line by line, from line `after` on"),
             LIMIT,
             AFTER,
         ],
-    },
-    Tool {
-        name: "never_entered",
-        description: "Functions that no input enters, by who may call them: `caller` (code that is reached), `pointer`, \
-                      `harness` (nothing that is reached: the harness has to call them).",
-        writes: false,
-        parameters: &[may("reason", ArgKind::Text, "caller, pointer or harness"), LIMIT, AFTER],
-    },
-    Tool {
-        name: "inputs_reaching",
-        description: "The smallest inputs that reach a line of the source.",
-        writes: false,
-        parameters: &[
+    ),
+    question(
+        "never_entered",
+        "Functions that no input enters, by who may call them: `caller` (code that is reached), `pointer`, \
+         `harness` (nothing that is reached: the harness has to call them).",
+        &[may("reason", ArgKind::Text, "caller, pointer or harness"), LIMIT, AFTER],
+    ),
+    question(
+        "inputs_reaching",
+        "The smallest inputs that reach a line of the source.",
+        &[
             must("file", ArgKind::Text, "the file whose path ends so"),
             must("line", ArgKind::Number, "the line"),
             LIMIT,
         ],
-    },
-    Tool {
-        name: "explain_input",
-        description: "What an input of the queue was the first to reach, where it came from, which domain values it has.",
-        writes: false,
-        parameters: &[must(
-            "input",
-            ArgKind::Text,
-            "its name in the queue, `id:` and its number, or its path",
-        )],
-    },
-    Tool {
-        name: "run_input",
-        description: "Runs an input once: how it ends, which new edges it reaches, and, with `watch`, whether it reaches \
-                      or passes that place, with the operands there. Nothing is kept.",
-        writes: false,
-        parameters: &[
-            DATA,
-            TEXT,
-            PATH,
-            may("watch", ArgKind::Text, "id of a stuck place, or FILE:LINE"),
-        ],
-    },
-    Tool {
-        name: "minimize",
-        description: "Makes an input small that still ends as it does (a crash) or, with `watch`, still comes to that place \
-                      and goes as far there. The campaign does not see it; bugs have a minimized input already.",
-        writes: false,
-        parameters: &[
-            DATA,
-            TEXT,
-            PATH,
-            may("watch", ArgKind::Text, "id of a stuck place, or FILE:LINE"),
-        ],
-    },
-    Tool {
-        name: "compare_inputs",
-        description: "Runs two inputs: which lines only one of them reaches.",
-        writes: false,
-        parameters: &[
+    ),
+    question(
+        "explain_input",
+        "What an input of the queue was the first to reach, where it came from, which domain values it has.",
+        &[must("input", ArgKind::Text, "its name in the queue, `id:` and its number, or its path")],
+    ),
+    question(
+        "run_input",
+        "Runs an input once: how it ends, which new edges it reaches, and, with `watch`, whether it reaches \
+         or passes that place, with the operands there. Nothing is kept.",
+        &[DATA, TEXT, PATH, may("watch", ArgKind::Text, "id of a stuck place, or FILE:LINE")],
+    ),
+    question(
+        "minimize",
+        "Makes an input small that still ends as it does (a crash) or, with `watch`, still comes to that place \
+         and goes as far there. The campaign does not see it; bugs have a minimized input already.",
+        &[DATA, TEXT, PATH, may("watch", ArgKind::Text, "id of a stuck place, or FILE:LINE")],
+    ),
+    question(
+        "compare_inputs",
+        "Runs two inputs: which lines only one of them reaches.",
+        &[
             must("a", ArgKind::Text, "an input's name in the queue, or its path"),
             must("b", ArgKind::Text, "another one's"),
         ],
-    },
-    Tool {
-        name: "bugs",
-        description: "The bugs that triage has made of the crashes; crashes that are not triaged.",
-        writes: false,
-        parameters: &[LIMIT, AFTER],
-    },
-    Tool {
-        name: "bug",
-        description: "One bug with its stacks, its input and a script to repeat it.",
-        writes: false,
-        parameters: &[must("bug", ArgKind::Text, "id of the bug")],
-    },
-    Tool {
-        name: "domains",
-        description: "The best values of each domain (allocated bytes, loop counts, …), where they arise and in which input.",
-        writes: false,
-        parameters: &[may("name", ArgKind::Text, "only of this domain"), LIMIT],
-    },
-    Tool {
-        name: "inject_input",
-        description: "Gives the running campaign an input: it is run, judged, and kept if it shows something new.",
-        writes: true,
-        parameters: &[DATA, TEXT, PATH],
-    },
-    Tool {
-        name: "add_tokens",
-        description: "Adds words to the dictionary of the running campaign.",
-        writes: true,
-        parameters: &[must("tokens", ArgKind::Texts, "words, each of 1 to 128 bytes")],
-    },
-    Tool {
-        name: "prefer",
-        description: "Gives each other turn of the running campaign to the smallest inputs that reach a function or a line, \
-                      for a while.",
-        writes: true,
-        parameters: &[
+    ),
+    question(
+        "bugs",
+        "The bugs that triage has made of the crashes; crashes that are not triaged.",
+        &[LIMIT, AFTER],
+    ),
+    question(
+        "bug",
+        "One bug with its stacks, its input and a script to repeat it.",
+        &[must("bug", ArgKind::Text, "id of the bug")],
+    ),
+    question(
+        "domains",
+        "The best values of each domain (allocated bytes, loop counts, …), where they arise and in which input.",
+        &[may("name", ArgKind::Text, "only of this domain"), LIMIT],
+    ),
+    order(
+        "inject_input",
+        "Gives the running campaign an input: it is run, judged, and kept if it shows something new.",
+        &[DATA, TEXT, PATH],
+    ),
+    order(
+        "add_tokens",
+        "Adds words to the dictionary of the running campaign.",
+        &[must("tokens", ArgKind::Texts, "words, each of 1 to 128 bytes")],
+    ),
+    order(
+        "prefer",
+        "Gives each other turn of the running campaign to the smallest inputs that reach a function or a line, \
+         for a while.",
+        &[
             may("function", ArgKind::Text, "a function's name"),
             may("line", ArgKind::Text, "FILE:LINE"),
             may("seconds", ArgKind::Number, "how long, at most a day (600); 0 ends it"),
         ],
-    },
-    Tool { name: "pause", description: "Pauses the campaign.", writes: true, parameters: &[] },
-    Tool { name: "resume", description: "Goes on after a pause.", writes: true, parameters: &[] },
-    Tool { name: "stop", description: "Ends the campaign.", writes: true, parameters: &[] },
+    ),
+    order("pause", "Pauses the campaign.", &[]),
+    order("resume", "Goes on after a pause.", &[]),
+    order("stop", "Ends the campaign.", &[]),
 ];
 
 impl Tool {
@@ -207,16 +193,13 @@ impl Tool {
     #[must_use]
     pub fn schema(&self) -> Value {
         let property = |one: &Parameter| {
-            let kind = match one.kind {
-                ArgKind::Text => json!({"type": "string", "description": one.description}),
-                ArgKind::Number => {
-                    json!({"type": "integer", "minimum": 0, "description": one.description})
-                }
-                ArgKind::Flag => json!({"type": "boolean", "description": one.description}),
-                ArgKind::Texts => {
-                    json!({"type": "array", "items": {"type": "string"}, "description": one.description})
-                }
+            let mut kind = match one.kind {
+                ArgKind::Text => json!({"type": "string"}),
+                ArgKind::Number => json!({"type": "integer", "minimum": 0}),
+                ArgKind::Flag => json!({"type": "boolean"}),
+                ArgKind::Texts => json!({"type": "array", "items": {"type": "string"}}),
             };
+            kind["description"] = one.description.into();
             (one.name.to_owned(), kind)
         };
         let needed: Vec<&str> =
@@ -234,19 +217,12 @@ impl Tool {
         for (name, value) in given {
             let known = self.parameters.iter().find(|one| one.name == name);
             let one = known.ok_or_else(|| format!("{} does not take {name:?}", self.name))?;
-            let fits = match one.kind {
-                ArgKind::Text => value.is_string(),
-                ArgKind::Number => value.is_u64(),
-                ArgKind::Flag => value.is_boolean(),
-                ArgKind::Texts => {
-                    value.as_array().is_some_and(|all| all.iter().all(Value::is_string))
-                }
-            };
-            let kind = match one.kind {
-                ArgKind::Text => "a text",
-                ArgKind::Number => "a whole number from 0 on",
-                ArgKind::Flag => "true or false",
-                ArgKind::Texts => "a list of texts",
+            let are_texts = |all: &Vec<Value>| all.iter().all(Value::is_string);
+            let (fits, kind) = match one.kind {
+                ArgKind::Text => (value.is_string(), "a text"),
+                ArgKind::Number => (value.is_u64(), "a whole number from 0 on"),
+                ArgKind::Flag => (value.is_boolean(), "true or false"),
+                ArgKind::Texts => (value.as_array().is_some_and(are_texts), "a list of texts"),
             };
             if !fits {
                 return Err(format!("{name} has to be {kind}"));
@@ -269,6 +245,11 @@ impl<'a> ToolArgs<'a> {
 
     pub(super) fn number(self, name: &str) -> Option<u64> {
         self.0.get(name)?.as_u64()
+    }
+
+    /// A number of things.
+    pub(super) fn size(self, name: &str) -> Option<usize> {
+        self.number(name).map(|number| usize::try_from(number).unwrap_or(usize::MAX))
     }
 
     pub(super) fn flag(self, name: &str) -> bool {

@@ -4,7 +4,7 @@ use ratatui::text::Line;
 use serde::Deserialize;
 use serde_json::json;
 
-use super::{BAD, DIM, List, STRONG, TextSize, fact, no_answer, window};
+use super::{BAD, DIM, List, STRONG, TextPart, entries, fact};
 use crate::format::{count, fit, short_time};
 use crate::screen::facts::Facts;
 
@@ -49,15 +49,14 @@ impl<'a> Bugs<'a> {
         if crashes > 0 {
             match facts.answers.get(json!({"cmd": "bugs", "limit": MOST})) {
                 Some(Ok(answer)) => {
-                    let entries = answer["entries"].as_array().into_iter().flatten();
-                    bugs = entries.filter_map(|one| BugEntry::deserialize(one).ok()).collect();
+                    bugs = entries(answer);
                     let warnings = answer["warnings"].as_array().into_iter().flatten();
                     let warnings: Vec<&str> =
                         warnings.filter_map(serde_json::Value::as_str).collect();
                     why =
                         format!("{crashes} crashes, no bug is known yet.\n{}", warnings.join("\n"));
                 }
-                Some(Err(error)) => why = no_answer(Some(error)),
+                Some(Err(error)) => why = format!("not known: {error}"),
                 None => why = format!("{crashes} crashes …"),
             }
         }
@@ -110,24 +109,18 @@ impl List for Bugs<'_> {
         Line::styled(fit(&text, width), BAD)
     }
 
-    fn text(
-        &self,
-        index: usize,
-        size: TextSize,
-        scroll: usize,
-        _is_open: bool,
-    ) -> Vec<Line<'static>> {
+    fn text(&self, index: usize, part: TextPart) -> Vec<Line<'static>> {
         let Some(bug) = self.bugs.get(index) else { return Vec::new() };
-        let mut lines = vec![Line::styled(fit(&format!(" {}", bug.title), size.width), STRONG)];
-        lines.push(fact("bug", &bug.id, size.width));
-        lines.extend(bug.place.as_ref().map(|place| fact("place", place, size.width)));
+        let mut lines = vec![Line::styled(fit(&format!(" {}", bug.title), part.width), STRONG)];
+        lines.push(fact("bug", &bug.id, part.width));
+        lines.extend(bug.place.as_ref().map(|place| fact("place", place, part.width)));
         if let Some([seconds, runs]) = bug.seen {
             let text = format!("after {} and {} runs", short_time(seconds), count(runs));
-            lines.push(fact("first seen", &text, size.width));
+            lines.push(fact("first seen", &text, part.width));
         }
-        lines.push(fact("input", &bug.input, size.width));
-        lines.extend(self.stacks(bug, size.width));
-        window(lines, size.height, scroll)
+        lines.push(fact("input", &bug.input, part.width));
+        lines.extend(self.stacks(bug, part.width));
+        part.of(lines)
     }
 
     fn empty(&self) -> String {

@@ -6,7 +6,7 @@ use serde::Deserialize;
 use serde_json::json;
 
 use super::overview::place;
-use super::{DIM, List, NEW, TextSize, fact, no_answer, window};
+use super::{DIM, List, NEW, TextPart, answer, fact};
 use crate::format::{count, fit, fit_end, short_time};
 use crate::screen::facts::{Facts, domain_names};
 use ffuzz_event::DomainStatus;
@@ -40,11 +40,9 @@ impl Domains<'_> {
     /// Lists the most remarkable keys of a domain.
     fn keys(&self, index: usize, width: usize) -> Vec<Line<'static>> {
         let question = json!({"cmd": "domains", "name": self.name(index), "limit": MOST_KEYS});
-        let answer = match self.0.answers.get(question) {
-            Some(Ok(answer)) => answer,
-            other => {
-                return vec![Line::raw(format!(" {}", no_answer(other.and_then(Result::err))))];
-            }
+        let answer = match answer(self.0, question) {
+            Ok(answer) => answer,
+            Err(why) => return vec![Line::raw(format!(" {why}"))],
         };
         let values = answer["entries"].get(0).and_then(|one| DomainValues::deserialize(one).ok());
         let keys = values.into_iter().flat_map(|values| values.keys);
@@ -87,34 +85,28 @@ impl List for Domains<'_> {
         Line::styled(row + &fit_end(&at, room), if is_new { NEW } else { Style::new() })
     }
 
-    fn text(
-        &self,
-        index: usize,
-        size: TextSize,
-        scroll: usize,
-        is_open: bool,
-    ) -> Vec<Line<'static>> {
+    fn text(&self, index: usize, part: TextPart) -> Vec<Line<'static>> {
         let Some(domain) = self.0.snapshot.domains.get(index) else { return Vec::new() };
         let mut lines = vec![
-            fact("domain", &self.name(index), size.width),
-            fact("reducer", &domain.reducer, size.width),
-            fact("keys", &format!("{} have a value, of {}", domain.keys, domain.size), size.width),
+            fact("domain", &self.name(index), part.width),
+            fact("reducer", &domain.reducer, part.width),
+            fact("keys", &format!("{} have a value, of {}", domain.keys, domain.size), part.width),
         ];
         if let Some((key, value)) = domain.best {
             let text = format!("{value} at {}", place(key, &domain.best_place));
-            lines.push(fact("best", &text, size.width));
+            lines.push(fact("best", &text, part.width));
         }
         if let Some((key, value, _)) = domain.last {
             let text = format!("{value} at {}", place(key, &domain.last_place));
-            lines.push(fact("moved last", &text, size.width));
+            lines.push(fact("moved last", &text, part.width));
         }
         lines.push(Line::default());
-        match is_open {
-            true => lines.extend(self.keys(index, size.width)),
+        match part.is_open {
+            true => lines.extend(self.keys(index, part.width)),
             false => lines
                 .push(Line::styled(" Enter: its best keys, and the inputs that have them", DIM)),
         }
-        window(lines, size.height, scroll)
+        part.of(lines)
     }
 
     fn empty(&self) -> String {

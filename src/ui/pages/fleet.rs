@@ -5,7 +5,7 @@ use ratatui::layout::{Constraint, Layout, Rect};
 use ratatui::style::{Color, Style};
 use ratatui::text::Line;
 
-use super::overview::{columns, domain_panel, exec_speed, findings, pair, panel, results, timing};
+use super::overview::{columns, domain_panel, exec_speed, findings, first_row, pair, panel};
 use crate::format::{count, fit, rate, short_time};
 use ffuzz_event::{Corpus, Runs, Snapshot, WorkerStatus};
 
@@ -26,9 +26,7 @@ pub(super) fn draw(frame: &mut Frame<'_>, area: Rect, s: &Snapshot) {
     ])
     .spacing(-1)
     .areas(area);
-    let [left, right] = columns(first, 66);
-    panel(frame, left, "process timing", timing(&s.times, &s.finds));
-    panel(frame, right, "overall results", results(&s.cycles, &s.corpus, &s.finds));
+    first_row(frame, first, s);
     let [left, right] = columns(second, 50);
     panel(frame, left, "all workers", together(&s.workers, &s.runs, &s.corpus));
     panel(frame, right, "findings in depth", findings(&s.corpus, &s.coverage, &s.finds));

@@ -3,7 +3,7 @@
 use ratatui::style::Style;
 use ratatui::text::Line;
 
-use super::{BAD, DIM, List, TextSize, WARN, window};
+use super::{BAD, DIM, List, TextPart, WARN};
 use crate::format::{clock, fit};
 use crate::screen::facts::{Facts, LogLine, Weight};
 
@@ -40,19 +40,12 @@ impl List for LogPage<'_> {
         Line::styled(fit(&text, width), style(line.weight))
     }
 
-    fn text(
-        &self,
-        index: usize,
-        TextSize { width, height }: TextSize,
-        scroll: usize,
-        _is_open: bool,
-    ) -> Vec<Line<'static>> {
+    fn text(&self, index: usize, part: TextPart) -> Vec<Line<'static>> {
         let line = self.line(index);
         let letters: Vec<char> = line.text.chars().collect();
-        let parts = letters.chunks(width.saturating_sub(2).max(1));
-        let parts = parts
-            .map(|part| Line::raw(format!(" {}", fit(&part.iter().collect::<String>(), width))));
-        window(parts.collect(), height, scroll)
+        let pieces = letters.chunks(part.width.saturating_sub(2).max(1));
+        let line = |piece: &[char]| fit(&piece.iter().collect::<String>(), part.width);
+        part.of(pieces.map(|piece| Line::raw(format!(" {}", line(piece)))).collect())
     }
 
     fn empty(&self) -> String {

@@ -14,17 +14,22 @@ mod source;
 mod stages;
 mod stuck;
 
+use std::path::Path;
+
 use ratatui::Frame;
 use ratatui::layout::{Constraint, Layout, Rect};
 use ratatui::style::{Color, Modifier, Style};
 use ratatui::text::{Line, Span};
 use ratatui::widgets::{Block, Clear, Paragraph};
+use serde::de::DeserializeOwned;
+use serde_json::Value;
 
 use super::format::{count, fit, rate, short_time};
 use super::screen::facts::Facts;
 use super::screen::view::{Cursor, Page, View};
 use ffuzz_config::options::Colors;
 use ffuzz_event::{Shares, Snapshot};
+use ffuzz_sys::file;
 
 pub(crate) use source::file_in_row;
 
@@ -44,11 +49,22 @@ const NEW: Style = Style::new().fg(Color::LightGreen);
 const WARN: Style = Style::new().fg(Color::Yellow);
 const BAD: Style = Style::new().fg(Color::LightRed);
 
-/// Columns and rows of a text.
+/// The part of a row's text that is shown.
 #[derive(Clone, Copy)]
-struct TextSize {
+struct TextPart {
     width: usize,
     height: usize,
+    /// Number of lines above it.
+    scroll: usize,
+    /// True if the user opened the row, not only selected it.
+    is_open: bool,
+}
+
+impl TextPart {
+    /// Selects its lines of the whole text.
+    fn of(self, lines: Vec<Line<'static>>) -> Vec<Line<'static>> {
+        lines.into_iter().skip(self.scroll).take(self.height).collect()
+    }
 }
 
 /// A list of rows, each with a text.
@@ -60,15 +76,8 @@ trait List {
 
     fn row(&self, index: usize, width: usize) -> Line<'static>;
 
-    /// The text of a row: the lines from `scroll` on that fit into `size`. `is_open`: the user opened
-    /// the row, not only selected it.
-    fn text(
-        &self,
-        index: usize,
-        size: TextSize,
-        scroll: usize,
-        is_open: bool,
-    ) -> Vec<Line<'static>>;
+    /// The lines of this part of a row's text.
+    fn text(&self, index: usize, part: TextPart) -> Vec<Line<'static>>;
 
     /// The reason why there are no rows.
     fn empty(&self) -> String;
@@ -189,25 +198,21 @@ fn padded(row: Line<'static>, width: usize) -> Line<'static> {
 }
 
 fn draw_text(frame: &mut Frame<'_>, area: Rect, list: &dyn List, view: &mut View, cursor: Cursor) {
-    let size = TextSize { width: area.width.into(), height: area.height.into() };
-    let mut lines = list.text(cursor.row, size, cursor.scroll, cursor.in_text);
+    let Cursor { scroll, in_text: is_open, .. } = cursor;
+    let mut part =
+        TextPart { width: area.width.into(), height: area.height.into(), scroll, is_open };
+    let mut lines = list.text(cursor.row, part);
     // Clamps a scroll position beyond the end to the last line.
-    let mut scroll = cursor.scroll;
-    while lines.is_empty() && scroll > 0 {
-        scroll = scroll.min(MOST_SCROLL) / 2;
-        lines = list.text(cursor.row, size, scroll, cursor.in_text);
+    while lines.is_empty() && part.scroll > 0 {
+        part.scroll = part.scroll.min(MOST_SCROLL) / 2;
+        lines = list.text(cursor.row, part);
     }
-    view.cursor().scroll = scroll;
+    view.cursor().scroll = part.scroll;
     frame.render_widget(Paragraph::new(lines), area);
 }
 
 /// Maximum number of lines of a text.
 const MOST_SCROLL: usize = 1 << 20;
-
-/// The visible lines of a text.
-fn window(lines: Vec<Line<'static>>, height: usize, scroll: usize) -> Vec<Line<'static>> {
-    lines.into_iter().skip(scroll).take(height).collect()
-}
 
 fn heading(s: &Snapshot, width: u16, page: Page) -> Line<'static> {
     let setup = &s.setup;
@@ -343,13 +348,13 @@ fn help(view: &View) -> Vec<Line<'static>> {
 }
 
 /// Source lines around `line`, numbered, with `line` marked.
-fn excerpt(facts: &Facts, file: &str, line: u32, size: TextSize) -> Vec<Line<'static>> {
-    let height = u32::try_from(size.height).unwrap_or(u32::MAX);
+fn excerpt(source: &str, line: u32, part: TextPart) -> Vec<Line<'static>> {
+    let height = u32::try_from(part.height).unwrap_or(u32::MAX);
     let first = line.saturating_sub(height / 2).max(1);
-    let lines = facts.sources.lines(file, first, size.height);
+    let lines = file::lines(Path::new(source), first, part.height);
     let shown = lines.into_iter().map(|(number, text)| {
         let mark = if number == line { '>' } else { ' ' };
-        let text = fit(&format!("{mark}{number:>6} {}", untabbed(&text)), size.width);
+        let text = fit(&format!("{mark}{number:>6} {}", untabbed(&text)), part.width);
         Line::styled(text, if number == line { STRONG } else { Style::new() })
     });
     shown.collect()
@@ -366,10 +371,16 @@ fn fact(name: &str, value: &str, width: usize) -> Line<'static> {
     Line::from(vec![Span::styled(format!(" {name:<11} "), DIM), Span::raw(text)])
 }
 
-/// The text shown while an answer is pending or after it failed.
-fn no_answer(answer: Option<&str>) -> String {
-    match answer {
-        None => "… the queue is run in a process of its own".into(),
-        Some(error) => format!("not known: {error}"),
+/// The answer to a question, or the text shown while it is pending or after it failed.
+fn answer(facts: &Facts, question: Value) -> Result<&Value, String> {
+    match facts.answers.get(question) {
+        None => Err("… the queue is run in a process of its own".into()),
+        Some(answer) => answer.map_err(|error| format!("not known: {error}")),
     }
+}
+
+/// The well-formed entries of an answer.
+fn entries<T: DeserializeOwned>(answer: &Value) -> Vec<T> {
+    let entries = answer["entries"].as_array().into_iter().flatten();
+    entries.filter_map(|one| T::deserialize(one).ok()).collect()
 }

@@ -43,7 +43,7 @@ pub(super) fn summary(frame: &mut Frame<'_>, area: Rect, s: &Snapshot) {
     }
 }
 
-fn first_row(frame: &mut Frame<'_>, area: Rect, s: &Snapshot) {
+pub(super) fn first_row(frame: &mut Frame<'_>, area: Rect, s: &Snapshot) {
     let [left, right] = columns(area, 66);
     panel(frame, left, "process timing", timing(&s.times, &s.finds));
     panel(frame, right, "overall results", results(&s.cycles, &s.corpus, &s.finds));
@@ -149,7 +149,7 @@ fn alarm(name: &str, value: String, on: bool) -> Line<'static> {
     if on { line.patch_style(Style::new().fg(Color::LightRed)) } else { line }
 }
 
-pub(super) fn timing(times: &Times, finds: &Finds) -> Vec<Line<'static>> {
+fn timing(times: &Times, finds: &Finds) -> Vec<Line<'static>> {
     // Campaign time excludes the time between runs.
     let run_time = times.run_time_ms / 1000;
     let since = |at: u64, never: &str| match at {
@@ -164,7 +164,7 @@ pub(super) fn timing(times: &Times, finds: &Finds) -> Vec<Line<'static>> {
     ]
 }
 
-pub(super) fn results(cycles: &Cycles, corpus: &Corpus, finds: &Finds) -> Vec<Line<'static>> {
+fn results(cycles: &Cycles, corpus: &Corpus, finds: &Finds) -> Vec<Line<'static>> {
     let crashes = count(finds.saved_crashes);
     vec![
         pair("cycles done", count(cycles.cycles_done)),

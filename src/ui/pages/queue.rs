@@ -4,7 +4,7 @@ use std::fs;
 
 use ratatui::text::Line;
 
-use super::{DIM, List, STRONG, TextSize, fact, window};
+use super::{DIM, List, STRONG, TextPart, fact};
 use crate::format::{count, fit, short_time};
 use crate::screen::facts::{Facts, QueueEntry};
 use ffuzz_sys::file;
@@ -83,33 +83,27 @@ impl List for QueueFiles<'_> {
         Line::raw(fit(&text, width))
     }
 
-    fn text(
-        &self,
-        index: usize,
-        size: TextSize,
-        scroll: usize,
-        _is_open: bool,
-    ) -> Vec<Line<'static>> {
+    fn text(&self, index: usize, part: TextPart) -> Vec<Line<'static>> {
         let Some(entry) = self.entry(index) else { return Vec::new() };
         let file = entry.path.file_name().unwrap_or_default().to_string_lossy().into_owned();
         let folder = entry.path.parent().unwrap_or(&entry.path).display().to_string();
         let bytes = file::read(&entry.path, MOST_BYTES).unwrap_or_default();
         let length = fs::metadata(&entry.path).map_or(0, |it| it.len());
         let mut lines = vec![
-            Line::styled(fit(&format!(" {file}"), size.width), STRONG),
-            fact("in", &folder, size.width),
-            fact("size", &format!("{length} bytes"), size.width),
+            Line::styled(fit(&format!(" {file}"), part.width), STRONG),
+            fact("in", &folder, part.width),
+            fact("size", &format!("{length} bytes"), part.width),
             Line::default(),
         ];
         let dump = (0..).step_by(BYTES_A_LINE).zip(bytes.chunks(BYTES_A_LINE));
-        lines.extend(dump.map(|(at, bytes)| dumped(at, bytes, size.width)));
+        lines.extend(dump.map(|(at, bytes)| dumped(at, bytes, part.width)));
         if length > MOST_BYTES {
             lines.push(Line::styled(" … the rest is in the file", DIM));
         }
         if bytes.is_empty() {
             lines.push(Line::styled(" The file is empty, or cannot be read.", DIM));
         }
-        window(lines, size.height, scroll)
+        part.of(lines)
     }
 
     fn empty(&self) -> String {

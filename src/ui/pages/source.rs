@@ -3,9 +3,10 @@
 use ratatui::style::Style;
 use ratatui::text::{Line, Span};
 use serde::Deserialize;
+use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
-use super::{DIM, List, NEW, TextSize, no_answer, untabbed};
+use super::{DIM, List, NEW, TextPart, answer, entries, untabbed};
 use crate::format::{count, fit, fit_end, percent};
 use crate::screen::facts::Facts;
 
@@ -55,21 +56,20 @@ pub(crate) fn file_in_row(facts: &Facts, row: usize) -> Option<String> {
     FileList::of(facts).files.into_iter().nth(row).map(|file| file.file)
 }
 
-/// The well-formed entries of an answer, and the reason if there are none.
-fn entries<T: for<'a> Deserialize<'a>>(facts: &Facts, question: Value) -> (Vec<T>, String) {
-    match facts.answers.get(question) {
-        Some(Ok(answer)) => {
-            let entries = answer["entries"].as_array().into_iter().flatten();
-            let entries = entries.filter_map(|one| T::deserialize(one).ok()).collect();
-            (entries, "No line of the target is known: build it with ffuzz-cc, or with -g.".into())
-        }
-        other => (Vec::new(), no_answer(other.and_then(Result::err))),
+/// The entries of an answer, and the reason if there are none.
+fn listed_entries<T: DeserializeOwned>(facts: &Facts, question: Value) -> (Vec<T>, String) {
+    match answer(facts, question) {
+        Ok(answer) => (
+            entries(answer),
+            "No line of the target is known: build it with ffuzz-cc, or with -g.".into(),
+        ),
+        Err(why) => (Vec::new(), why),
     }
 }
 
 impl<'a> FileList<'a> {
     pub(super) fn of(facts: &'a Facts) -> Self {
-        let (files, why) = entries(facts, json!({"cmd": "coverage", "limit": MOST}));
+        let (files, why) = listed_entries(facts, json!({"cmd": "coverage", "limit": MOST}));
         Self { facts, files, why }
     }
 }
@@ -98,21 +98,15 @@ impl List for FileList<'_> {
         Line::raw(row + &fit_end(file, room))
     }
 
-    fn text(
-        &self,
-        index: usize,
-        size: TextSize,
-        scroll: usize,
-        _is_open: bool,
-    ) -> Vec<Line<'static>> {
+    fn text(&self, index: usize, part: TextPart) -> Vec<Line<'static>> {
         let Some(file) = self.files.get(index) else { return Vec::new() };
         let functions = FunctionList::of(self.facts, &file.file);
         if functions.functions.is_empty() {
-            return vec![Line::raw(fit(&format!(" {}", functions.why), size.width))];
+            return vec![Line::raw(fit(&format!(" {}", functions.why), part.width))];
         }
-        let mut lines = vec![Line::styled(fit(&functions.header(), size.width), DIM)];
-        let shown = functions.len().min(scroll + size.height.saturating_sub(1));
-        lines.extend((scroll..shown).map(|index| functions.row(index, size.width)));
+        let mut lines = vec![Line::styled(fit(&functions.header(), part.width), DIM)];
+        let shown = functions.len().min(part.scroll + part.height.saturating_sub(1));
+        lines.extend((part.scroll..shown).map(|index| functions.row(index, part.width)));
         lines
     }
 
@@ -124,7 +118,7 @@ impl List for FileList<'_> {
 impl<'a> FunctionList<'a> {
     pub(super) fn of(facts: &'a Facts, file: &'a str) -> Self {
         let question = json!({"cmd": "coverage", "file": file, "limit": MOST});
-        let (functions, why) = entries(facts, question);
+        let (functions, why) = listed_entries(facts, question);
         Self { facts, file, functions, why }
     }
 }
@@ -145,27 +139,18 @@ impl List for FunctionList<'_> {
         Line::styled(fit(&text, width), if *entered { Style::new() } else { DIM })
     }
 
-    fn text(
-        &self,
-        index: usize,
-        size: TextSize,
-        scroll: usize,
-        _is_open: bool,
-    ) -> Vec<Line<'static>> {
+    fn text(&self, index: usize, part: TextPart) -> Vec<Line<'static>> {
         let Some(function) = self.functions.get(index) else { return Vec::new() };
-        let above = u64::from(function.line).saturating_sub(ABOVE + 1) + scroll as u64;
+        let above = u64::from(function.line).saturating_sub(ABOVE + 1) + part.scroll as u64;
         let question = json!({
-            "cmd": "coverage", "file": self.file, "lines": true, "after": above, "limit": size.height,
+            "cmd": "coverage", "file": self.file, "lines": true, "after": above, "limit": part.height,
         });
-        let answer = match self.facts.answers.get(question) {
-            Some(Ok(answer)) => answer,
-            other => {
-                let text = no_answer(other.and_then(Result::err));
-                return vec![Line::raw(fit(&format!(" {text}"), size.width))];
-            }
+        let answer = match answer(self.facts, question) {
+            Ok(answer) => answer,
+            Err(why) => return vec![Line::raw(fit(&format!(" {why}"), part.width))],
         };
         let lines = answer["lines"].as_array().into_iter().flatten();
-        lines.filter_map(|line| listed(line, size.width)).take(size.height).collect()
+        lines.filter_map(|line| listed(line, part.width)).take(part.height).collect()
     }
 
     fn empty(&self) -> String {

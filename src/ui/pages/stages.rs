@@ -2,7 +2,7 @@
 
 use ratatui::text::Line;
 
-use super::{DIM, List, NEW, TextSize, window};
+use super::{DIM, List, NEW, TextPart};
 use crate::format::{count, fit, percent};
 use ffuzz_event::Snapshot;
 
@@ -80,16 +80,10 @@ impl List for StagesPage<'_> {
         Line::styled(fit(&text, width), if current { NEW } else { ratatui::style::Style::new() })
     }
 
-    fn text(
-        &self,
-        _index: usize,
-        size: TextSize,
-        scroll: usize,
-        _is_open: bool,
-    ) -> Vec<Line<'static>> {
+    fn text(&self, _index: usize, part: TextPart) -> Vec<Line<'static>> {
         let times = &self.s.times;
         let minutes = |ms: u64| format!("{:.1} min", ms as f64 / 60_000.0);
-        let row = |name: &str, value: String| super::fact(name, &value, size.width);
+        let row = |name: &str, value: String| super::fact(name, &value, part.width);
         let lines = vec![
             row("all stages", format!("{} finds, {} runs", count(self.all.0), count(self.all.1))),
             row("at work", self.s.turn.stage.clone()),
@@ -107,7 +101,7 @@ impl List for StagesPage<'_> {
             row("trimming", minutes(times.trim_ms)),
             row("sync", minutes(times.sync_ms)),
         ];
-        window(lines, size.height, scroll)
+        part.of(lines)
     }
 
     fn empty(&self) -> String {

@@ -4,7 +4,7 @@ use ratatui::text::Line;
 use serde::Deserialize;
 use serde_json::json;
 
-use super::{DIM, List, STRONG, TextSize, excerpt, fact, no_answer, window};
+use super::{DIM, List, STRONG, TextPart, answer, entries, excerpt, fact};
 use crate::format::{count, fit, fit_end};
 use crate::screen::facts::Facts;
 use ffuzz_event::BlockedComparison;
@@ -87,24 +87,20 @@ impl<'a> StuckPlaces<'a> {
     }
 
     /// Lists the functions that no input enters.
-    fn functions(&self, size: TextSize, is_open: bool) -> Vec<Line<'static>> {
-        if !is_open {
+    fn functions(&self, part: TextPart) -> Vec<Line<'static>> {
+        if !part.is_open {
             return vec![Line::styled(
                 " Enter: functions that no input enters, and who may call them",
                 DIM,
             )];
         }
         let question = json!({"cmd": "never_entered", "limit": MOST_FUNCTIONS});
-        let answer = match self.facts.answers.get(question) {
-            Some(Ok(answer)) => answer,
-            other => {
-                return vec![Line::raw(format!(" {}", no_answer(other.and_then(Result::err))))];
-            }
+        let answer = match answer(self.facts, question) {
+            Ok(answer) => answer,
+            Err(why) => return vec![Line::raw(format!(" {why}"))],
         };
         let mut lines = vec![Line::styled(" edges  called by  function", DIM)];
-        let entries = answer["entries"].as_array().into_iter().flatten();
-        let entries = entries.filter_map(|one| NeverEntered::deserialize(one).ok());
-        lines.extend(entries.map(|it| {
+        lines.extend(entries(answer).into_iter().map(|it: NeverEntered| {
             let by = match it.reason.as_str() {
                 "caller" => "reached",
                 "pointer" => "pointer",
@@ -113,7 +109,7 @@ impl<'a> StuckPlaces<'a> {
             let file = it.file.rsplit('/').next().unwrap_or_default();
             let place = if it.line > 0 { format!("  {file}:{}", it.line) } else { String::new() };
             let text = format!(" {:>5}  {by:<9}  {}{place}", it.counters, it.function);
-            Line::raw(fit(&text, size.width))
+            Line::raw(fit(&text, part.width))
         }));
         if lines.len() == 1 {
             lines.push(Line::raw(" Every function that the target has was entered."));
@@ -124,12 +120,9 @@ impl<'a> StuckPlaces<'a> {
 
 /// Requests the list from an analysis of the folder.
 fn asked(facts: &Facts) -> (Vec<BlockedComparison>, Option<String>) {
-    match facts.answers.get(json!({"cmd": "stuck", "limit": MOST})) {
-        Some(Ok(answer)) => {
-            let entries = answer["entries"].as_array().into_iter().flatten();
-            (entries.filter_map(|one| Entry::deserialize(one).ok()).map(Into::into).collect(), None)
-        }
-        other => (Vec::new(), Some(no_answer(other.and_then(Result::err)))),
+    match answer(facts, json!({"cmd": "stuck", "limit": MOST})) {
+        Ok(answer) => (entries::<Entry>(answer).into_iter().map(Into::into).collect(), None),
+        Err(why) => (Vec::new(), Some(why)),
     }
 }
 
@@ -190,16 +183,8 @@ impl List for StuckPlaces<'_> {
         Line::raw(fit(&row, width))
     }
 
-    fn text(
-        &self,
-        index: usize,
-        size: TextSize,
-        scroll: usize,
-        is_open: bool,
-    ) -> Vec<Line<'static>> {
-        let Some(it) = self.places.get(index) else {
-            return window(self.functions(size, is_open), size.height, scroll);
-        };
+    fn text(&self, index: usize, part: TextPart) -> Vec<Line<'static>> {
+        let Some(it) = self.places.get(index) else { return part.of(self.functions(part)) };
         let at = if it.line > 0 { format!("{}:{}", it.file, it.line) } else { it.function.clone() };
         let bytes = it.bytes.iter().map(|(first, last)| match first == last {
             true => first.to_string(),
@@ -214,10 +199,10 @@ impl List for StuckPlaces<'_> {
         let copies = if it.copies > 1 { format!(" ({} copies)", it.copies) } else { String::new() };
         let to = if it.to > 0 { format!(", to line {}", it.to) } else { String::new() };
         let mut lines = vec![
-            Line::styled(fit_end(&format!(" {at}"), size.width), STRONG),
-            fact("function", &format!("{}{copies}", it.function), size.width),
-            fact("behind", &(behind + &to), size.width),
-            fact("result", &it.outcome, size.width),
+            Line::styled(fit_end(&format!(" {at}"), part.width), STRONG),
+            fact("function", &format!("{}{copies}", it.function), part.width),
+            fact("behind", &(behind + &to), part.width),
+            fact("result", &it.outcome, part.width),
         ];
         let input = it.path.as_ref().map_or_else(String::new, |it| it.display().to_string());
         for (name, value) in [
@@ -226,16 +211,12 @@ impl List for StuckPlaces<'_> {
             ("bytes", &bytes),
             ("input", &input),
         ] {
-            lines.extend((!value.is_empty()).then(|| fact(name, value, size.width)));
+            lines.extend((!value.is_empty()).then(|| fact(name, value, part.width)));
         }
         lines.push(Line::default());
-        lines.extend(excerpt(
-            self.facts,
-            &it.file,
-            it.line,
-            TextSize { height: size.height.saturating_sub(FACTS + 1), ..size },
-        ));
-        window(lines, size.height, scroll)
+        let below = TextPart { height: part.height.saturating_sub(FACTS + 1), ..part };
+        lines.extend(excerpt(&it.file, it.line, below));
+        part.of(lines)
     }
 
     fn empty(&self) -> String {

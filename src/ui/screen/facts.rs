@@ -1,6 +1,5 @@
-//! The data that pages show: the latest snapshot, the event log, the queue's files, answers and source files.
+//! The data that pages show: the latest snapshot, the event log, the queue's files and answers.
 
-use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -10,7 +9,6 @@ use super::super::summary::domain_name;
 use super::asking::Answers;
 use ffuzz_engine::corpus::names::{self, ParsedName};
 use ffuzz_event::{Event, InputOrigin, Snapshot};
-use ffuzz_sys::file;
 
 /// Maximum number of log lines.
 const MOST_LINES: usize = 5_000;
@@ -20,8 +18,6 @@ const MESSAGE_S: u64 = 10;
 const PAUSE: Duration = Duration::from_secs(2);
 /// Minimum time between two readings, as a multiple of the time that one takes.
 const TIMES: u32 = 50;
-/// Maximum size of a source file that is shown.
-const LARGEST_SOURCE: u64 = 16 << 20;
 
 #[derive(Debug, Default)]
 pub(crate) struct Facts {
@@ -29,7 +25,6 @@ pub(crate) struct Facts {
     pub(crate) log: VecDeque<LogLine>,
     pub(crate) queue: Queue,
     pub(crate) answers: Answers,
-    pub(crate) sources: Sources,
     /// True if the campaign itself lists where it is stuck; otherwise pages ask for it.
     pub(crate) knows_stuck: bool,
     /// Unix second and text.
@@ -211,27 +206,6 @@ fn entries(folder: &Path) -> Vec<QueueEntry> {
         Some(QueueEntry { path: file.path(), instance: instance.clone(), name })
     };
     files.filter_map(entry).collect()
-}
-
-/// Cache of the last source file shown.
-#[derive(Debug, Default)]
-pub(crate) struct Sources {
-    last: RefCell<Option<(String, Vec<String>)>>,
-}
-
-impl Sources {
-    /// At most `most` lines of a file from line `first` on, with their numbers; empty if it is unreadable.
-    pub(crate) fn lines(&self, path: &str, first: u32, most: usize) -> Vec<(u32, String)> {
-        let mut last = self.last.borrow_mut();
-        if last.as_ref().is_none_or(|(known, _)| known != path) {
-            let text = file::read_whole(Path::new(path), LARGEST_SOURCE).unwrap_or_default();
-            let text = String::from_utf8_lossy(&text);
-            *last = Some((path.to_owned(), text.lines().map(str::to_owned).collect()));
-        }
-        let lines = last.iter().flat_map(|(_, lines)| lines);
-        let numbered = (1..).zip(lines).skip((first as usize).saturating_sub(1)).take(most);
-        numbered.map(|(number, line)| (number, line.clone())).collect()
-    }
 }
 
 /// Names of the domains; the number of a domain without a name.

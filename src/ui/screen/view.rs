@@ -16,6 +16,10 @@ pub(crate) enum Page {
     Log,
 }
 
+/// Names of the pages, in their order.
+const NAMES: [&str; Page::ALL.len()] =
+    ["overview", "domains", "stuck", "bugs", "source", "queue", "stages", "log"];
+
 impl Page {
     /// All pages, in the order of their digits.
     pub(crate) const ALL: [Self; 8] = [
@@ -30,16 +34,7 @@ impl Page {
     ];
 
     pub(crate) fn name(self) -> &'static str {
-        match self {
-            Self::Overview => "overview",
-            Self::Domains => "domains",
-            Self::Stuck => "stuck",
-            Self::Bugs => "bugs",
-            Self::Source => "source",
-            Self::Queue => "queue",
-            Self::Stages => "stages",
-            Self::Log => "log",
-        }
+        NAMES[self as usize]
     }
 
     fn after(self, steps: usize) -> Self {
