@@ -17,12 +17,12 @@ use ffuzz::engine::fake::FakeExecutor;
 use ffuzz::engine::fuzzer::admit::Stored;
 use ffuzz::engine::fuzzer::door::{Discovery, Door, Host};
 use ffuzz::engine::fuzzer::{AdmissionOptions, Fuzzer, Plan};
-use ffuzz::engine::mutate::Candidate;
-use ffuzz::engine::mutate::dictionary::Dictionary;
-use ffuzz::engine::mutate::foreign::NoMutators;
 use ffuzz::engine::runner::Runner;
 use ffuzz::engine::schedule::ScheduleOptions;
 use ffuzz::engine::stage::Stages;
+use ffuzz::mutate::Candidate;
+use ffuzz::mutate::dictionary::Dictionary;
+use ffuzz::mutate::foreign::NoMutators;
 
 const EDGES: usize = 8;
 const TURNS: u32 = 2000;

@@ -14,12 +14,12 @@ use ffuzz::engine::fake::FakeExecutor;
 use ffuzz::engine::fuzzer::admit::Stored;
 use ffuzz::engine::fuzzer::door::{Discovery, Door, Host};
 use ffuzz::engine::fuzzer::{AdmissionOptions, Fuzzer, Plan};
-use ffuzz::engine::mutate::Candidate;
-use ffuzz::engine::mutate::dictionary::{Dictionary, Token};
-use ffuzz::engine::mutate::foreign::NoMutators;
 use ffuzz::engine::runner::Runner;
 use ffuzz::engine::schedule::{Budget, ScheduleOptions};
 use ffuzz::engine::stage::{Stacks, Stages};
+use ffuzz::mutate::Candidate;
+use ffuzz::mutate::dictionary::{Dictionary, Token};
+use ffuzz::mutate::foreign::NoMutators;
 
 /// Runs until buffers have their size.
 const WARM_UP: u64 = 600_000;

@@ -12,8 +12,8 @@ use std::time::{Duration, Instant};
 use ffuzz::config::options::RunMode;
 use ffuzz::engine::domain::Domain;
 use ffuzz::engine::executor::{Executor as _, ExitKind};
-use ffuzz::engine::mutate::Rng;
 use ffuzz::exec::ForkServer;
+use ffuzz::mutate::Rng;
 use ffuzz::sys::affinity;
 use rand_core::SeedableRng as _;
 

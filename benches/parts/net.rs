@@ -157,7 +157,7 @@ impl Server {
             .collect();
         seeds.sort();
         let input = std::fs::read(seeds.first()?).ok()?;
-        let messages: Vec<Vec<u8>> = ffuzz::engine::messages::messages(&input)
+        let messages: Vec<Vec<u8>> = ffuzz::mutate::messages::messages(&input)
             .map(|message| message.bytes.to_vec())
             .collect();
         let spent =

@@ -11,11 +11,11 @@ use ffuzz::config::net::NetOptions;
 use ffuzz::config::options::{NativeEngine, NativeOptions, RunMode};
 use ffuzz::engine::executor::Executor as _;
 use ffuzz::engine::executor::ExitKind;
-use ffuzz::engine::mutate::buffer::Buffer;
-use ffuzz::engine::mutate::dictionary::Dictionary;
-use ffuzz::engine::mutate::havoc::{HavocContext, havoc};
-use ffuzz::engine::mutate::{Rng, below, is_text};
 use ffuzz::exec::{ForkServer, RunResult};
+use ffuzz::mutate::buffer::Buffer;
+use ffuzz::mutate::dictionary::Dictionary;
+use ffuzz::mutate::havoc::{HavocContext, havoc};
+use ffuzz::mutate::{Rng, below, is_text};
 use rand_core::SeedableRng as _;
 
 use super::server::{self, candidates, shown};

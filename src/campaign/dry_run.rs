@@ -19,9 +19,9 @@ use crate::engine::feedback::Finding;
 use crate::engine::fuzzer::Fuzzer;
 use crate::engine::fuzzer::admit::{self, Crash};
 use crate::engine::fuzzer::door::{Discovery, Host, Judging, Run};
-use crate::engine::mutate::{Candidate, below};
 use crate::engine::stage::Stages;
 use crate::event::Event;
+use crate::mutate::{Candidate, below};
 use crate::mutators::Mutators;
 
 /// Constants of AFL's rule for the timeout: a multiple of the seeds' mean time that falls with that time, rounded up

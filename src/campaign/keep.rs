@@ -7,8 +7,8 @@ use crate::engine::corpus::{Origin, Seed, SeedId, Step, names};
 use crate::engine::domain::KeyGain;
 use crate::engine::fuzzer::Fuzzer;
 use crate::engine::fuzzer::admit::{Crash, NewSeed, Stored, StoredSeed};
-use crate::engine::mutate::Candidate;
 use crate::event::{Event, InputOrigin};
+use crate::mutate::Candidate;
 use crate::mutators::Mutators;
 
 /// Maximum number of stored crashes and hangs. A target beyond them crashes on nearly everything. AFL++ 4.40c stops

@@ -7,7 +7,7 @@ use super::outside::Outside;
 use crate::engine::corpus::names::DESCRIPTION_MAX;
 use crate::engine::corpus::{SeedId, Step};
 use crate::engine::fuzzer::Fuzzer;
-use crate::engine::mutate::Candidate;
+use crate::mutate::Candidate;
 use crate::mutators::{Hook, Mutators};
 
 /// Text of the mutator that made a candidate, for the file name.

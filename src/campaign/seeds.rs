@@ -13,7 +13,7 @@ use crate::disk::output::state::SavedState;
 use crate::disk::sessions;
 use crate::engine::corpus::{SeedId, names};
 use crate::engine::fuzzer::Fuzzer;
-use crate::engine::mutate::MAX_INPUT;
+use crate::mutate::MAX_INPUT;
 use crate::mutators::Mutators;
 use crate::sys::file;
 

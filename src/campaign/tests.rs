@@ -19,10 +19,10 @@ use crate::disk::sync::{Peers, SyncFolders};
 use crate::engine::domain::{Domain, Reducer};
 use crate::engine::executor::{Executor, ExitKind};
 use crate::engine::fake::FakeExecutor;
-use crate::engine::mutate::dictionary::Dictionary;
 use crate::engine::stage::Stages;
 use crate::event::{Event, EventBus, EventSink, StopReason};
 use crate::exec::Hooked;
+use crate::mutate::dictionary::Dictionary;
 use crate::mutators::Mutators;
 use crate::sys::stop::Stop;
 

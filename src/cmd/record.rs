@@ -12,9 +12,9 @@ use std::time::Duration;
 use super::exit::Failure;
 use super::tool::{self, Scratch, TargetArgs, ToolTarget, say};
 use crate::config::env::Environment;
-use crate::engine::messages;
 use crate::exec::net::{NetEvent, Recording, Session, SessionError};
 use crate::exec::{Fresh, FreshOptions};
+use crate::mutate::messages;
 
 /// Time limit of a session. Manual sessions take long; the library in the target ends one whose peer is silent for a
 /// minute.

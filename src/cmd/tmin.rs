@@ -18,9 +18,9 @@ use crate::config::env::Environment;
 use crate::disk::inputs;
 use crate::engine::executor::ExitKind;
 use crate::engine::minimize::tmin::{FILLER, Note, Stage, Tmin};
-use crate::engine::mutate::Candidate;
-use crate::engine::mutate::MAX_INPUT;
 use crate::exec::Hooked;
+use crate::mutate::Candidate;
+use crate::mutate::MAX_INPUT;
 
 /// Minimum timeout, as in AFL.
 const MIN_TIMEOUT_MS: u64 = 10;

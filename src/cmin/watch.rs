@@ -24,8 +24,8 @@ use crate::disk::inputs::{self, InputError};
 use crate::engine::domain::Domain;
 use crate::engine::executor::{ExitKind, RunError};
 use crate::engine::minimize::cover::Trace;
-use crate::engine::mutate::Candidate;
 use crate::exec::ReadyOptions;
+use crate::mutate::Candidate;
 use crate::sys::stop::Stop;
 
 /// Minimum time between two scans of the folders.

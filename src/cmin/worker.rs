@@ -18,8 +18,8 @@ use crate::engine::coverage::{self, Classes};
 use crate::engine::domain::{Aggregates, Domain};
 use crate::engine::executor::{ExitKind, Observation, RunError, TargetInfo};
 use crate::engine::minimize::cover::Trace;
-use crate::engine::mutate::Candidate;
 use crate::exec::{Hooked, ReadyOptions};
+use crate::mutate::Candidate;
 use crate::sys::affinity;
 use crate::sys::stop::Stop;
 

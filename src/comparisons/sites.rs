@@ -20,7 +20,7 @@ const MOST_SITES: usize = 1 << 16;
 /// Maximum number of results distinguished for a site.
 const MOST_CASES: usize = 64;
 
-/// Shut keys of comparisons that seeds reach, see [`Comparison::key`](ffuzz_comparisons::log::Comparison::key). A key is
+/// Shut keys of comparisons that seeds reach, see [`Comparison::key`](crate::log::Comparison::key). A key is
 /// shut while it has only one result or, for a switch, lacks a case.
 #[derive(Clone, Debug, Default, Deserialize, Serialize)]
 #[serde(default)]

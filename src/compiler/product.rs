@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::path::Path;
 
-use ffuzz_engine::mutate::words;
+use ffuzz_mutate::words;
 use object::read::{Object, ObjectSection, ReadCache};
 
 /// Section with the addresses of clang's counters, two words each.

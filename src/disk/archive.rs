@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use miette::Diagnostic;
 use zip::ZipArchive;
 
-use ffuzz_engine::mutate::MAX_INPUT;
+use ffuzz_mutate::MAX_INPUT;
 use ffuzz_sys::file;
 
 const MAGIC: &[u8] = b"PK\x03\x04";

@@ -10,7 +10,7 @@ use std::path::{Component, Path, PathBuf};
 
 use miette::Diagnostic;
 
-use ffuzz_engine::mutate::MAX_INPUT;
+use ffuzz_mutate::MAX_INPUT;
 use ffuzz_sys::file;
 
 /// Inputs that cannot be read.

@@ -1,7 +1,7 @@
 //! Conversion of sessions in other formats, used as seeds with `--net`, to lists of messages
-//! ([`ffuzz_engine::messages`]).
+//! ([`ffuzz_mutate::messages`]).
 
-use ffuzz_engine::messages::{Message, is_list, list};
+use ffuzz_mutate::messages::{Message, is_list, list};
 
 /// Text before the hexadecimal digits of a part in a file of Killerbeez.
 const PART: &str = "::MEM::";

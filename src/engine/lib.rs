@@ -15,5 +15,5 @@ pub mod runner;
 pub mod schedule;
 pub mod stage;
 
-pub use ffuzz_mutate as mutate;
-pub use ffuzz_mutate::messages;
+use ffuzz_mutate as mutate;
+use ffuzz_mutate::messages;

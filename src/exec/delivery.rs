@@ -14,7 +14,7 @@ use nix::sys::stat::{UtimensatFlags, utimensat};
 use nix::sys::time::TimeSpec;
 
 use super::TargetError;
-use ffuzz_engine::mutate::MAX_INPUT;
+use ffuzz_mutate::MAX_INPUT;
 use ffuzz_sys::file;
 use ffuzz_sys::memory::SharedMap;
 

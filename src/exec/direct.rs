@@ -14,8 +14,8 @@ use ffuzz_engine::executor::{
     Executor, ExitKind, FirstSession, Observation, RunError, RunSettings, Spent, StopRequest,
     TargetInfo,
 };
-use ffuzz_engine::mutate::words::Word;
 use ffuzz_inspect::words;
+use ffuzz_mutate::words::Word;
 use ffuzz_sys::guard::Guard;
 use ffuzz_sys::memory::SharedMap;
 use ffuzz_sys::process::{self, Launch, OutputTo, Process};

@@ -30,11 +30,11 @@ use ffuzz_engine::executor::{
     Executor, ExitKind, FirstSession, InputFunctions, Module, Observation, ProcessorTime, RunError,
     RunSettings, SnapshotRuns, Spent, StopRequest, TargetInfo, UnseenCode,
 };
-use ffuzz_engine::messages::Beginning;
-use ffuzz_engine::mutate::Candidate;
-use ffuzz_engine::mutate::words::Word;
 use ffuzz_inspect::lines::CounterPlaces;
 use ffuzz_inspect::{flow, modules, sites, words};
+use ffuzz_mutate::Candidate;
+use ffuzz_mutate::messages::Beginning;
+use ffuzz_mutate::words::Word;
 use ffuzz_sys::alarm::Alarm;
 use ffuzz_sys::stop::Leave;
 use ffuzz_sys::waits::Wait;

@@ -1,8 +1,8 @@
 //! A tool's target: every run goes through the hooks of the custom mutators.
 
 use ffuzz_engine::executor::{Executor, Observation, RunError, TargetInfo};
-use ffuzz_engine::mutate::Candidate;
 use ffuzz_engine::runner::Runner;
+use ffuzz_mutate::Candidate;
 use ffuzz_mutators::Mutators;
 
 /// A runner and the mutators.

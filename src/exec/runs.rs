@@ -17,7 +17,7 @@ use std::time::Duration;
 use super::channel::Region;
 use ffuzz_engine::coverage::Classes;
 use ffuzz_engine::domain::Domain;
-use ffuzz_engine::mutate::MAX_INPUT;
+use ffuzz_mutate::MAX_INPUT;
 use ffuzz_sys::futex;
 use ffuzz_sys::memory::SharedMap;
 

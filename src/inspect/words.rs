@@ -9,7 +9,7 @@ use object::{Object, ObjectSection, SectionKind};
 mod rustc;
 
 use crate::sites::{self, section};
-use ffuzz_engine::mutate::words::{self, Word};
+use ffuzz_mutate::words::{self, Word};
 
 /// The section that `llvm-passes/ffuzz-words.hpp` writes.
 const SECTION: &str = ".ffuzz_words";

@@ -14,10 +14,10 @@ use super::states::{States, StoredStates};
 use super::{DEFAULT_PROBABILITY, Hook, HookError, Hooks, Job, Made, Mutator, NAME_MAX, bit};
 use ffuzz_config::options::RunMode;
 use ffuzz_engine::corpus::SeedId;
-use ffuzz_engine::messages::{self, HEAD};
-use ffuzz_engine::mutate::foreign::{ForeignMutators, Processed};
-use ffuzz_engine::mutate::{MAX_INPUT, Rng, below};
 use ffuzz_event::MutatorStatus;
+use ffuzz_mutate::foreign::{ForeignMutators, Processed};
+use ffuzz_mutate::messages::{self, HEAD};
+use ffuzz_mutate::{MAX_INPUT, Rng, below};
 use ffuzz_sys::clock::{TickLength, ticks};
 use ffuzz_sys::underway::{Label, Underway};
 

@@ -13,8 +13,8 @@ use super::{Hook, HookError, Hooks, Job, Made, Mutator};
 use ffuzz_abi::killerbeez::{ForeignModule, GuardedBuffer, ModuleError, MutateResult, Object};
 use ffuzz_config::options::{KillerbeezModule, KillerbeezOptions};
 use ffuzz_engine::corpus::SeedId;
-use ffuzz_engine::messages::{HEAD, LONGEST, is_list, messages, push, replace};
-use ffuzz_engine::mutate::{Rng, below};
+use ffuzz_mutate::messages::{HEAD, LONGEST, is_list, messages, push, replace};
+use ffuzz_mutate::{Rng, below};
 
 /// A module with its states.
 #[derive(Debug)]

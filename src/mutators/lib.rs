@@ -28,7 +28,7 @@ pub use load::{CustomError, check, load};
 use std::path::Path;
 
 use ffuzz_engine::corpus::SeedId;
-pub use ffuzz_engine::mutate::foreign::{Job, Made, Processed, bit};
+pub use ffuzz_mutate::foreign::{Job, Made, Processed, bit};
 
 /// Maximum length of a short name (`op:NAME` in file names) in bytes, as in AFL++.
 pub const NAME_MAX: usize = 21;

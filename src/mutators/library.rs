@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use super::{CustomError, DEFAULT_PROBABILITY, Hook, HookError, Hooks, Job, Made, Mutator};
 use ffuzz_abi::library::{Functions, Library, OpenError, Returned};
-use ffuzz_engine::mutate::MAX_INPUT;
+use ffuzz_mutate::MAX_INPUT;
 use ffuzz_sys::file;
 use ffuzz_sys::underway::{Label, Underway};
 

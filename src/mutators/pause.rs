@@ -2,7 +2,7 @@
 
 use rand_core::Rng as _;
 
-use ffuzz_engine::mutate::Rng;
+use ffuzz_mutate::Rng;
 
 /// Size of the table of pauses. A longer pause is this many steps plus another pause.
 const LOOKED_UP: usize = 64;

@@ -59,11 +59,14 @@ pub fn read_text(path: &Path, most: u64) -> io::Result<String> {
         .map_err(|_| io::Error::new(io::ErrorKind::InvalidData, "it is not UTF-8 text"))
 }
 
+/// Maximum size of a text whose lines are read.
+const LARGEST_TEXT: u64 = 16 << 20;
+
 /// At most `most` lines of a text from line `first` on, with their numbers; empty if it cannot be read.
 #[must_use]
 pub fn lines(path: &Path, first: u32, most: usize) -> Vec<(u32, String)> {
     let Ok(file) = open(path) else { return Vec::new() };
-    let lines = BufReader::new(file).split(b'\n').map_while(Result::ok);
+    let lines = BufReader::new(file.take(LARGEST_TEXT)).split(b'\n').map_while(Result::ok);
     let wanted = (1u32..).zip(lines).skip((first as usize).saturating_sub(1)).take(most);
     wanted.map(|(number, line)| (number, String::from_utf8_lossy(&line).into_owned())).collect()
 }

@@ -9,8 +9,8 @@ use std::time::Duration;
 
 use ffuzz::config::options::{RunMode, TargetOptions};
 use ffuzz::engine::executor::Executor;
-use ffuzz::engine::mutate::Candidate;
 use ffuzz::exec::{ForkServer, RunResult, Setup};
+use ffuzz::mutate::Candidate;
 
 /// Up to this execution mode, and snapshots are among them.
 pub fn options(target: &Path, words: &str, mode: RunMode) -> TargetOptions {

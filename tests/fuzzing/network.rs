@@ -205,7 +205,7 @@ fn a_word_that_is_longer_than_its_message_is_solved() {
     let crashes = dir.crashes();
     assert_eq!(crashes.len(), 1);
     let crash = dir.read(&format!("out/default/crashes/{}", crashes[0]));
-    let messages: Vec<_> = ffuzz::engine::messages::messages(&crash).collect();
+    let messages: Vec<_> = ffuzz::mutate::messages::messages(&crash).collect();
     assert!(messages.len() >= 3 && messages[1].bytes.starts_with(b"AUTHENTICATE EXTERNALLY"));
 }
 
@@ -230,8 +230,8 @@ fn mutators_get_one_message() {
         };
         job.run().expect(0);
         let crash = crash(&dir);
-        let messages = ffuzz::engine::messages::messages(&crash);
-        assert_eq!(ffuzz::engine::messages::list(messages.clone()), crash, "{function}");
+        let messages = ffuzz::mutate::messages::messages(&crash);
+        assert_eq!(ffuzz::mutate::messages::list(messages.clone()), crash, "{function}");
         // The trimming leaves only the words of the others.
         let last = messages.last().unwrap().bytes;
         assert!(only.is_empty() || last == b"DATA!", "{function}: {crash:?}");

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use common::{TestDir, afl_target, plain, repository, skip, target};
-use ffuzz::engine::mutate::dictionary::Dictionary;
+use ffuzz::mutate::dictionary::Dictionary;
 
 fn outcomes() -> PathBuf {
     target("outcomes.c", "")

@@ -7,8 +7,8 @@ use ffuzz::config::options::TargetOptions;
 use ffuzz::engine::corpus::Origin;
 use ffuzz::engine::coverage::{Classes, map_hash};
 use ffuzz::engine::executor::Executor;
-use ffuzz::engine::mutate::Candidate;
 use ffuzz::exec::{ForkServer, Setup};
+use ffuzz::mutate::Candidate;
 
 use crate::common::{self, Job, TestDir, afl_target, plain, target, target_by};
 

@@ -5,9 +5,9 @@ use std::time::Instant;
 
 use super::super::orders::PendingOrders;
 use super::*;
-use crate::engine::mutate::dictionary::Token;
 use crate::event::{InputOrigin, Reply};
 use crate::fleet::control::{Command, Incoming, Order, Setting};
+use crate::mutate::dictionary::Token;
 
 /// A campaign with a fixed seed, and the sender of its orders.
 fn commanded(dir: &Path, execs: u64) -> (Campaign, Recorder, SyncSender<Incoming>) {

@@ -11,9 +11,9 @@ use crate::config::options::{DomainMode, Input, Options};
 use crate::engine::domain::{Domain, Reducer};
 use crate::engine::executor::ExitKind;
 use crate::engine::fake::FakeExecutor;
-use crate::engine::mutate::{Rng, below};
 use crate::engine::stage::Stages;
 use crate::event::{Event, Snapshot, StopReason};
+use crate::mutate::{Rng, below};
 
 /// A target with edges by each of four bytes, a key by their sum, and one byte that crashes.
 fn target() -> FakeExecutor {

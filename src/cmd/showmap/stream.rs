@@ -13,7 +13,7 @@ use crate::cmd::exit::Failure;
 use crate::cmd::tool::{self, Scratch, print_messages, say};
 use crate::config::env::Environment;
 use crate::engine::executor::{ExitKind, Observation};
-use crate::engine::mutate::MAX_INPUT;
+use crate::mutate::MAX_INPUT;
 use crate::sys::stdio;
 
 pub(super) fn run(args: &Args, environment: &Environment) -> Result<u8, Failure> {

@@ -7,7 +7,7 @@ use super::{start, to_file};
 use crate::cmd::exit::Failure;
 use crate::cmd::tool::{Scratch, print, say};
 use crate::config::env::Environment;
-use crate::engine::mutate::words::Word;
+use crate::mutate::words::Word;
 
 /// Prints the dictionary; returns the exit code.
 pub(super) fn run(args: &Args, environment: &Environment) -> Result<u8, Failure> {
@@ -57,7 +57,7 @@ fn dictionary(words: &[Word]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::engine::mutate::dictionary::Dictionary;
+    use crate::mutate::dictionary::Dictionary;
 
     #[test]
     fn what_is_printed_is_a_dictionary_of_the_same_words() {

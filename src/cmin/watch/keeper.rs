@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use super::super::{CminError, CminOptions, Names, save};
 use super::sync_all;
 use crate::disk::inputs;
-use crate::engine::mutate::MAX_INPUT;
+use crate::mutate::MAX_INPUT;
 
 pub(super) struct Keeper<'a> {
     options: &'a CminOptions,

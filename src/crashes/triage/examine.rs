@@ -12,8 +12,8 @@ use super::work::TriageWork;
 use super::{TriageError, before, write};
 use crate::crash::StableHasher;
 use ffuzz_config::net::Side;
-use ffuzz_engine::mutate::MAX_INPUT;
 use ffuzz_exec::TargetError;
+use ffuzz_mutate::MAX_INPUT;
 use ffuzz_sys::file;
 
 impl TriageWork {

@@ -11,7 +11,7 @@ use crate::runs::{BatchState, Child, Look, MOST_CASES, RunChannel};
 use crate::{RunEnd, TargetError, exit_kind};
 use ffuzz_config::options::RunMode;
 use ffuzz_engine::executor::ExitKind;
-use ffuzz_engine::mutate::Candidate;
+use ffuzz_mutate::Candidate;
 use ffuzz_sys::process::Doing;
 
 /// Target duration of a batch: the hand-over costs a thousandth of it, and the screen stays responsive.

@@ -4,7 +4,7 @@ use std::fmt;
 
 use ffuzz_config::net::{NetOptions, Protocol, Side};
 use ffuzz_engine::executor::{ExitKind, FirstSession};
-use ffuzz_engine::messages;
+use ffuzz_mutate::messages;
 
 /// An action of the target on its sockets.
 #[derive(Clone, Debug, Eq, PartialEq)]

@@ -11,7 +11,7 @@ use serde_json::Value;
 
 use super::questions::is_question;
 use ffuzz_config::options::Schedule;
-use ffuzz_engine::mutate::dictionary::Token;
+use ffuzz_mutate::dictionary::Token;
 use ffuzz_sys::file;
 
 /// Maximum input size, and maximum line length: room for such an input in base64 and the other

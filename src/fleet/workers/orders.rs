@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use crate::control::{Answer, Command, Order, Setting};
 use ffuzz_config::options::Schedule;
-use ffuzz_engine::mutate::dictionary::Token;
 use ffuzz_event::{Event, Injected, Reply};
+use ffuzz_mutate::dictionary::Token;
 
 /// Maximum number of tokens repeated to a restarted worker; manual dictionaries are shorter.
 const MOST_TOKENS: usize = 4096;

@@ -1,7 +1,7 @@
 //! Killerbeez's format for inputs of several parts: a JSON array of strings with hexadecimal numbers,
 //! `["::MEM::414243", "::MEM::4445"]`.
 
-use ffuzz_engine::messages::Message;
+use ffuzz_mutate::messages::Message;
 
 /// Prefix of every part.
 const MARK: &str = "::MEM::";
