@@ -24,7 +24,7 @@ pub struct Code {
     pub path: PathBuf,
     /// File name without the path.
     pub name: String,
-    /// Address of [`LOADED`], if the file is the loader.
+    /// Address of `_dl_debug_state`, if the file is the loader.
     pub notice: Option<u64>,
     segments: Vec<Segment>,
     /// Lowest address of the file.

@@ -84,9 +84,7 @@ pub fn span(list: &[u8], number: usize) -> Range<usize> {
 }
 
 /// Messages shared by the inputs of consecutive runs. A process that has received them can be restored to where it
-/// waits for the next one, see [`RunSettings::beginning`].
-///
-/// [`RunSettings::beginning`]: crate::executor::RunSettings::beginning
+/// waits for the next one, see `RunSettings::beginning` of the engine.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Beginning {
     bytes: Vec<u8>,

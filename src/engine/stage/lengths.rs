@@ -1,5 +1,5 @@
 //! Lengths and offsets: finds the numbers of a seed that count other bytes of it, once for each favored seed, by the
-//! edges of runs (see [`lengths`](crate::mutate::lengths)). Havoc keeps them consistent from then on.
+//! edges of runs (see [`length`](crate::mutate::length)). Havoc keeps them consistent from then on.
 //!
 //! Text seeds are skipped. Record shapes of common formats come first (`mutate::records`): records that tile the
 //! input without a gap are a guess, which runs verify by growing a record together with all its parents. Then single
