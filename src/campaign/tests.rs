@@ -473,7 +473,8 @@ fn cut_runs_are_no_timeouts_and_are_run_again_within_the_share() {
         let again = seen.contains_key(input);
         let number = seen.len() + 1;
         let kind = *seen.entry(input.to_vec()).or_insert(number);
-        now.set(Duration::from_millis(if !good && again { 1000 } else { 1 }));
+        // Each run takes as long as the clock said before it.
+        now.set(Duration::from_millis(if good { 1 } else { 1000 }));
         edges[if good { 0 } else { kind % 4096 }] = 1;
         match (good, again) {
             (true, _) => ExitKind::Ok,
