@@ -238,7 +238,6 @@ impl QueueAnalysis {
         self.source.get_or_insert_with(|| Source::new(&self.survey.covered(), |_| true))
     }
 
-    /// File name of an input.
     /// The smallest inputs that hit one of these counters.
     fn inputs_hitting(
         &mut self,
@@ -256,6 +255,7 @@ impl QueueAnalysis {
         Ok((run.exit, run.edges.to_vec()))
     }
 
+    /// File name of an input.
     fn name(&self, number: usize) -> Option<String> {
         let name = self.finds.get(number)?.path.file_name()?;
         Some(name.to_string_lossy().into_owned())
