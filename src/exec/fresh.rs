@@ -275,7 +275,11 @@ impl Fresh {
     }
 
     /// Command line and environment, and the inputs that are delivered one by one.
-    fn words(&mut self, feed: &Feed<'_>, options: &FreshOptions<'_>) -> Result<Argv, TargetError> {
+    fn words(
+        &mut self,
+        feed: &Feed<'_>,
+        options: &FreshOptions<'_>,
+    ) -> Result<CommandParts, TargetError> {
         let (mut argv, mut env, mut line) = (self.setup.argv.clone(), self.setup.base_env(), None);
         env.extend(options.env.iter().map(|(name, value)| (name.clone(), Some(value.clone()))));
         if let Some(start) = options.before {
@@ -304,7 +308,7 @@ impl Fresh {
     }
 }
 
-type Argv = (Vec<OsString>, Vec<(OsString, Option<OsString>)>, Option<Line>);
+type CommandParts = (Vec<OsString>, Vec<(OsString, Option<OsString>)>, Option<Line>);
 
 /// The inputs of one process.
 struct ProcessInputs<'a> {

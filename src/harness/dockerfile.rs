@@ -7,7 +7,7 @@ use std::path::{Component, Path, PathBuf};
 #[derive(Debug, Default, Eq, PartialEq)]
 pub struct Dockerfile {
     pub copies: Vec<Copies>,
-    pub clones: Vec<Clone>,
+    pub clones: Vec<GitClone>,
     pub variables: Vec<(String, String)>,
     /// Working directory of the build.
     pub folder: PathBuf,
@@ -28,13 +28,13 @@ pub struct Copies {
 
 /// A repository to clone.
 #[derive(Debug, Eq, PartialEq)]
-pub struct Clone {
+pub struct GitClone {
     pub words: Vec<String>,
     /// Destination; not contained in `words`.
     pub to: PathBuf,
 }
 
-impl Clone {
+impl GitClone {
     /// The command for display.
     pub fn line(&self) -> String {
         format!("git clone {} {}", self.words.join(" "), self.to.display())
@@ -132,7 +132,7 @@ fn below(folder: &Path, path: &str) -> PathBuf {
 const WITH_VALUE: [&str; 8] =
     ["-b", "--branch", "--depth", "-j", "--jobs", "-o", "--origin", "--shallow-since"];
 
-fn cloned(words: &[&str], folder: &Path) -> Option<Clone> {
+fn cloned(words: &[&str], folder: &Path) -> Option<GitClone> {
     let (mut kept, mut places) = (Vec::new(), Vec::new());
     let mut words = words.iter();
     while let Some(word) = words.next() {
@@ -152,7 +152,7 @@ fn cloned(words: &[&str], folder: &Path) -> Option<Clone> {
         _ => return None,
     };
     kept.push(url.to_owned());
-    Some(Clone { words: kept, to: below(folder, to) })
+    Some(GitClone { words: kept, to: below(folder, to) })
 }
 
 /// Joins continued lines (with a final backslash) and removes comments.
@@ -240,7 +240,7 @@ mod tests {
                     WORKDIR libpng\nENV MODE=fast DEPTH\nENV ROOT $SRC/libpng\n\
                     COPY build.sh *.dict $SRC/\nCOPY . ${ROOT}/x\nCOPY [\"a b\", \"./\"]\nRUN wget http://h/x\n";
         let read = Dockerfile::parse(text, &[("SRC", Path::new("/s"))]);
-        let clone = |words: &[&str], to: &str| Clone {
+        let clone = |words: &[&str], to: &str| GitClone {
             words: words.iter().map(|word| (*word).to_owned()).collect(),
             to: to.into(),
         };
